@@ -1,0 +1,1 @@
+"""Graph layout: numpy only, no Qt, no torch."""

@@ -1,0 +1,1 @@
+"""The worker process and how the app talks to it."""

@@ -1,0 +1,1 @@
+"""Fusescope's compiler: everything that knows torch and Triton. Importing the package imports neither."""

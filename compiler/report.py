@@ -1,0 +1,328 @@
+"""What a compilation is, to whoever looks at it: plain records, importable without torch.
+
+Every compiler (our own, Inductor) fills the same records; views and the command line read nothing else.
+Units are in the field names: ``bytes``, ``flops``, ``us`` (microseconds), ``ms`` (milliseconds).
+Estimated and measured figures have separate fields and are never mixed.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+
+class NodeKind(StrEnum):
+    """What an FX node is in its graph."""
+
+    PLACEHOLDER = "placeholder"
+    GET_ATTR = "get_attr"
+    CALL = "call"
+    OUTPUT = "output"
+
+
+class GroupKind(StrEnum):
+    """How a fusion group is generated."""
+
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    TEMPLATE = "template"
+
+
+class ExternReason(StrEnum):
+    """Why a call runs through a library and not in a generated kernel."""
+
+    LIBRARY_IS_FASTER = "library_is_faster"  # matmul, convolution, attention: a tuned library call exists
+    NO_LOWERING = "no_lowering"  # no rule generates code for this op yet
+    UNSUPPORTED_DTYPE = "unsupported_dtype"  # complex and other dtypes that Triton cannot hold
+    DATA_DEPENDENT_SHAPE = "data_dependent_shape"  # the result's size is known only at run time
+    MUTATION = "mutation"  # writes into a tensor that the caller sees
+    RANDOM = "random"  # draws from the device's generator
+    HOST_SYNC = "host_sync"  # moves a value to the CPU (.item(), .cpu())
+    CPU_TENSOR = "cpu_tensor"  # lives on the CPU while the region runs on a GPU
+    TOO_SMALL_TO_HELP = "too_small_to_help"
+
+
+class RefusalRule(StrEnum):
+    """Which fusion rule kept two nodes apart. ``compiler/fusion.py`` states each rule beside its check."""
+
+    EXTERN = "extern"
+    DOMAIN_MISMATCH = "domain_mismatch"
+    ACCESS_MISMATCH = "access_mismatch"
+    CYCLE = "cycle"
+    NO_SHARED_DATA = "no_shared_data"
+    TOO_LARGE = "too_large"
+    DEVICE = "device"
+    MUTATION = "mutation"
+    REDUCTION_SPLIT = "reduction_split"
+    NOT_PROFITABLE = "not_profitable"
+    NO_REASON_RECORDED = "no_reason_recorded"
+
+
+class TensorInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One tensor value. Sizes and strides are in elements; a symbolic size is its expression as text."""
+
+    shape: list[int | str]
+    dtype: str  # torch's name without the "torch." prefix: "float32", "bfloat16", "int64"
+    stride: list[int | str] = []
+    device: str = ""
+    bytes: int = 0
+
+
+class SourceLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of the user's model. ``code`` is the line's own text so that a session shows it with no file at hand."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+
+
+class Provenance(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a node comes from: source frames innermost first, and the nn.Module path ("layers.0.attn")."""
+
+    frames: list[SourceLine] = []
+    module_path: str = ""
+    module_type: str = ""
+    exact: bool = True  # False where the link was inferred (for example copied from a neighbouring node)
+
+
+class Node(msgspec.Struct, omit_defaults=True):
+    """One FX node. ``inputs`` are node names of the same region, in argument order, without repeats."""
+
+    name: str
+    kind: NodeKind
+    op: str  # "aten.add.Tensor"; for placeholders "input", "parameter", "buffer", "tangent", "saved"
+    inputs: list[str] = []
+    args: str = ""  # the call as text, with node names for tensors
+    outputs: list[TensorInfo] = []
+    provenance: Provenance = Provenance()
+    estimated_flops: int = 0
+    estimated_bytes: int = 0  # inputs read plus outputs written if the node ran alone
+
+
+class Group(msgspec.Struct, omit_defaults=True):
+    """A fusion group: FX nodes that one generated kernel computes."""
+
+    name: str
+    kind: GroupKind
+    nodes: list[str]  # FX nodes whose work this kernel does (a cheap node may be recomputed in several groups)
+    kernel: str  # name of the Kernel; several groups may share one when their sources are the same
+    reason: str  # one sentence: why these nodes are together
+    rule: str = ""  # the rule's term: "vertical", "horizontal", "single", "inlined"
+    score_bytes: int = 0  # memory traffic saved against running the nodes one kernel each (estimated)
+    inputs: list[str] = []  # FX nodes read from memory
+    outputs: list[str] = []  # FX nodes written to memory
+    recomputed: list[str] = []  # the subset of ``nodes`` that another group computes too
+    grid: list[int] = []
+    estimated_bytes: int = 0
+    estimated_flops: int = 0
+    order: int = 0  # position in the schedule, over groups and extern calls together
+
+
+class ExternCall(msgspec.Struct, omit_defaults=True):
+    """A call into a library (ATen, cuBLAS, cuDNN)."""
+
+    name: str
+    nodes: list[str]
+    op: str
+    reason: ExternReason
+    detail: str = ""  # one sentence with the specifics
+    runs_as: str = ""  # the op a GPU target would get where the capture saw a CPU-only one
+    estimated_bytes: int = 0
+    estimated_flops: int = 0
+    order: int = 0
+
+
+class Refusal(msgspec.Struct, omit_defaults=True):
+    """Why two neighbours are in different kernels. ``a`` and ``b`` are FX nodes; ``a`` comes first."""
+
+    a: str
+    b: str
+    rule: RefusalRule
+    detail: str
+    bytes_lost: int = 0  # memory traffic that fusing them would have saved (estimated)
+
+
+class BufferPlan(msgspec.Struct, omit_defaults=True):
+    """One buffer of the memory plan. Positions count the schedule's steps; ``last_use`` is inclusive."""
+
+    name: str
+    node: str
+    bytes: int
+    first_use: int
+    last_use: int
+    reuses: str = ""  # the buffer whose storage this one takes over
+
+
+class Memory(msgspec.Struct, omit_defaults=True):
+    """The memory plan of a region: intermediate buffers only."""
+
+    buffers: list[BufferPlan] = []
+    peak_bytes: int = 0  # planned peak of live intermediates
+    total_bytes: int = 0  # the same with no reuse at all
+
+
+class CudaGraph(msgspec.Struct, omit_defaults=True):
+    """What CUDA Graph capture made of a region. Times are zero where nothing was captured (no GPU)."""
+
+    captured: bool = False
+    capturable: bool = True  # the static answer: nothing in the region would refuse capture
+    partitions: int = 0
+    skip_reasons: list[SkipReason] = []
+    warmup_ms: float = 0.0
+    capture_ms: float = 0.0
+    instantiate_ms: float = 0.0
+    first_replay_ms: float = 0.0
+    pool_bytes: int = 0
+    nodes: int = 0
+
+
+class SkipReason(msgspec.Struct, omit_defaults=True):
+    """Why a region, or a part of it, is not captured."""
+
+    rule: str  # "cpu_op", "host_sync", "data_dependent_shape", "mutated_input", ...
+    detail: str
+    node: str = ""
+    source: SourceLine | None = None
+
+
+class Stage(msgspec.Struct, omit_defaults=True):
+    """A stage of the compilation and the wall time it took."""
+
+    name: str
+    ms: float
+    region: str = ""
+
+
+class Region(msgspec.Struct, omit_defaults=True):
+    """One graph that Dynamo captured: the whole inference graph, a forward, or a backward."""
+
+    name: str
+    kind: str  # "inference", "forward", "backward"
+    nodes: list[Node]
+    groups: list[Group] = []
+    extern_calls: list[ExternCall] = []
+    refusals: list[Refusal] = []
+    memory: Memory = msgspec.field(default_factory=Memory)
+    cuda_graph: CudaGraph = msgspec.field(default_factory=CudaGraph)
+    wrapper: str = ""  # the generated program that launches kernels and extern calls in order
+    fx_text: str = ""  # the ATen graph as Python text
+
+
+class Kernel(msgspec.Struct, omit_defaults=True):
+    """A generated kernel and what its compilation for the target said of it."""
+
+    name: str
+    language: str = "triton"
+    source: str = ""
+    irs: dict[str, str] = {}  # "ttir", "ttgir", "llir", "ptx", "sass" -> text, as far as they were made
+    grid: list[int] = []
+    config: dict[str, int] = {}  # XBLOCK, RBLOCK, num_warps, num_stages
+    registers: int | None = None
+    spills: int | None = None
+    shared_bytes: int | None = None
+    estimated_bytes: int = 0
+    estimated_flops: int = 0
+    estimated_us: float | None = None  # bytes / bandwidth or flops / rate of the target, whichever is longer
+    measured_us: float | None = None
+    launches: int = 1  # launches of this kernel in one iteration over all regions
+    line_nodes: dict[int, list[str]] = {}  # line of ``source`` (1-based) -> FX nodes "region/node" it computes
+    error: str = ""  # why compiling it for the target failed
+
+
+class GraphBreak(msgspec.Struct, omit_defaults=True):
+    """Where Dynamo ended one region and began another."""
+
+    reason: str
+    source: SourceLine | None = None
+    detail: str = ""
+
+
+class Percentiles(msgspec.Struct, frozen=True):
+    """Percentiles in microseconds."""
+
+    p50: float
+    p90: float
+    p99: float
+
+
+class Measurement(msgspec.Struct, omit_defaults=True):
+    """Recorded iterations of one mode on one GPU.
+
+    ``cpu_samples`` holds, per iteration, the CPU time to submit in microseconds (``perf_counter_ns`` around the call,
+    no synchronise inside); ``gpu_samples`` the time between CUDA events around the same call.
+    """
+
+    mode: str  # "eager", "compiled", "graph", "inductor", "inductor-graph"
+    gpu: str
+    iterations: int
+    cpu_us: Percentiles
+    gpu_us: Percentiles
+    wall_us: Percentiles | None = None  # until a synchronise after the call returns
+    cpu_samples: list[float] = []
+    gpu_samples: list[float] = []
+    wall_samples: list[float] = []
+    warmup: int = 0  # how many iterations ran before the first recorded one
+    max_error: float | None = None  # largest difference from eager, relative to the largest eager magnitude
+    equal_to_eager: bool | None = None
+
+
+class Target(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A GPU that code is generated for. ``source`` says where the figures come from."""
+
+    name: str  # "h100"
+    title: str  # "NVIDIA H100 SXM"
+    backend: str  # "cuda" or "hip"
+    arch: int | str  # 90, "gfx942"
+    warp_size: int
+    multiprocessors: int
+    shared_bytes: int  # per block, opt-in maximum
+    l2_bytes: int
+    bandwidth_gbs: float
+    tflops_fp32: float
+    tflops_fp16: float
+    memory_gb: float
+    registers: int = 65536  # per multiprocessor
+    local: bool = False
+    source: str = ""
+
+
+class KernelCheck(msgspec.Struct, omit_defaults=True):
+    """How one group's numbers compare with float64 eager. Errors are ||out - ref|| / ||ref||."""
+
+    region: str
+    group: str
+    kernel: str
+    error: float
+    eager_error: float
+    tolerance: float
+    ok: bool
+    detail: str = ""
+
+
+class Report(msgspec.Struct, omit_defaults=True):
+    """One compilation of one source by one compiler for one target."""
+
+    compiler: str  # "fusescope" or "inductor"
+    source: str
+    target: Target
+    versions: dict[str, str] = {}  # "torch", "triton", "python", "fusescope"
+    options: dict[str, str] = {}
+    training: bool = False
+    regions: list[Region] = []
+    kernels: list[Kernel] = []
+    graph_breaks: list[GraphBreak] = []
+    recompiles: list[str] = []
+    stages: list[Stage] = []
+    measurements: list[Measurement] = []
+    checks: list[KernelCheck] = []
+    sources: dict[str, str] = {}  # file name -> text of the user's source files that frames point into
+    created: str = ""  # ISO 8601, UTC
+    notes: list[str] = []
+
+    def kernel(self, name: str) -> Kernel | None:
+        """The kernel called ``name``, or None."""
+        return next((k for k in self.kernels if k.name == name), None)
