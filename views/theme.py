@@ -1,0 +1,202 @@
+"""The look of the app: colour tokens light and dark, fonts, and the one stylesheet built from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+
+UI_FAMILIES = ("Inter", "Inter Variable", "Segoe UI", "SF Pro Text", "Noto Sans", "Roboto", "DejaVu Sans")
+MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Consolas", "Noto Sans Mono", "DejaVu Sans Mono")
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """Colours of code, by token class."""
+
+    keyword: QColor
+    name: QColor
+    type: QColor
+    string: QColor
+    number: QColor
+    comment: QColor
+    decorator: QColor
+    operator: QColor
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Every colour that the views use. ``group_colors`` are told apart by people with any colour vision."""
+
+    name: str
+    window: QColor
+    surface: QColor
+    raised: QColor
+    border: QColor
+    text: QColor
+    muted: QColor
+    accent: QColor
+    accent_text: QColor
+    danger: QColor
+    warning: QColor
+    success: QColor
+    extern_fill: QColor
+    extern_border: QColor
+    selection: QColor
+    grid: QColor
+    edge: QColor
+    edge_highlight: QColor
+    group_colors: tuple[QColor, ...]
+    cpu_curve: QColor
+    gpu_curve: QColor
+    syntax: Syntax
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether text is light on dark."""
+        return self.window.lightness() < self.text.lightness()
+
+    def ui_font(self, points: float = 10.0) -> QFont:
+        """The font of labels and controls."""
+        font = QFont(_installed(UI_FAMILIES))
+        font.setPointSizeF(points)
+        return font
+
+    def mono_font(self, points: float = 10.0) -> QFont:
+        """The fixed-width font of code."""
+        font = QFont(_installed(MONO_FAMILIES))
+        font.setStyleHint(QFont.StyleHint.Monospace)
+        font.setPointSizeF(points)
+        return font
+
+    def palette(self) -> QPalette:
+        """The palette for Fusion, so that also what no stylesheet rule covers fits in."""
+        palette = QPalette()
+        role = QPalette.ColorRole
+        for which, color in (
+            (role.Window, self.window),
+            (role.WindowText, self.text),
+            (role.Base, self.surface),
+            (role.AlternateBase, self.raised),
+            (role.Text, self.text),
+            (role.Button, self.raised),
+            (role.ButtonText, self.text),
+            (role.ToolTipBase, self.raised),
+            (role.ToolTipText, self.text),
+            (role.PlaceholderText, self.muted),
+            (role.Highlight, self.accent),
+            (role.HighlightedText, self.accent_text),
+            (role.Link, self.accent),
+            (role.Light, self.raised),
+            (role.Midlight, self.raised),
+            (role.Mid, self.border),
+            (role.Dark, self.border),
+            (role.Shadow, self.border),
+        ):
+            palette.setColor(which, color)
+        for which in (role.WindowText, role.Text, role.ButtonText):
+            palette.setColor(QPalette.ColorGroup.Disabled, which, mix(self.muted, self.window, 0.45))
+        return palette
+
+
+def mix(a: QColor, b: QColor, share: float) -> QColor:
+    """The colour ``share`` (0..1) of the way from ``a`` to ``b``."""
+    return QColor.fromRgbF(
+        a.redF() + (b.redF() - a.redF()) * share,
+        a.greenF() + (b.greenF() - a.greenF()) * share,
+        a.blueF() + (b.blueF() - a.blueF()) * share,
+    )
+
+
+def _installed(families: tuple[str, ...]) -> list[str]:
+    known = set(QFontDatabase.families())
+    return [family for family in families if family in known] or list(families)
+
+
+def _colors(*names: str) -> tuple[QColor, ...]:
+    return tuple(QColor(name) for name in names)
+
+
+def light() -> Theme:
+    """Dark text on light surfaces."""
+    return Theme(
+        name="light",
+        window=QColor("#f3f4f7"),
+        surface=QColor("#ffffff"),
+        raised=QColor("#f8f9fb"),
+        border=QColor("#d8dce4"),
+        text=QColor("#1a1e27"),
+        muted=QColor("#5c6575"),
+        accent=QColor("#2563d9"),
+        accent_text=QColor("#ffffff"),
+        danger=QColor("#c4312b"),
+        warning=QColor("#9a6200"),
+        success=QColor("#1b7f4d"),
+        extern_fill=QColor("#e6e8ed"),
+        extern_border=QColor("#7b8494"),
+        selection=QColor("#e8590c"),
+        grid=QColor("#e6e9ef"),
+        edge=QColor("#b0b7c4"),
+        edge_highlight=QColor("#e8590c"),
+        group_colors=_colors(
+            "#3b78c4", "#d98a00", "#179b7f", "#b6518f", "#5fa8d8",
+            "#8a7cc9", "#a8a012", "#c65d3a", "#4f8f3a", "#7d6b5d", "#2e4f9e", "#d4719c",
+        ),
+        cpu_curve=QColor("#c2570c"),
+        gpu_curve=QColor("#1670b8"),
+        syntax=Syntax(
+            keyword=QColor("#8431a8"),
+            name=QColor("#1a5fb4"),
+            type=QColor("#0b7285"),
+            string=QColor("#2b7a3d"),
+            number=QColor("#b0470c"),
+            comment=QColor("#737c8c"),
+            decorator=QColor("#96610a"),
+            operator=QColor("#4a5262"),
+        ),
+    )
+
+
+def dark() -> Theme:
+    """Light text on dark surfaces."""
+    return Theme(
+        name="dark",
+        window=QColor("#14161b"),
+        surface=QColor("#1a1d24"),
+        raised=QColor("#22262f"),
+        border=QColor("#313743"),
+        text=QColor("#e4e7ee"),
+        muted=QColor("#98a1b2"),
+        accent=QColor("#5c9dff"),
+        accent_text=QColor("#0b1220"),
+        danger=QColor("#ff7b72"),
+        warning=QColor("#e3b04b"),
+        success=QColor("#57c98a"),
+        extern_fill=QColor("#2b303a"),
+        extern_border=QColor("#8b94a5"),
+        selection=QColor("#ff9d4d"),
+        grid=QColor("#20242c"),
+        edge=QColor("#4b5361"),
+        edge_highlight=QColor("#ff9d4d"),
+        group_colors=_colors(
+            "#5b94dd", "#e6a334", "#35b79a", "#d074ab", "#7fc1ea",
+            "#a495e3", "#c4bc3c", "#e07c58", "#74b35e", "#a8937f", "#6f8fe0", "#ea93b6",
+        ),
+        cpu_curve=QColor("#ff9d4d"),
+        gpu_curve=QColor("#5cb8ff"),
+        syntax=Syntax(
+            keyword=QColor("#d7a0f2"),
+            name=QColor("#82b8ff"),
+            type=QColor("#6fd3dc"),
+            string=QColor("#9fd89a"),
+            number=QColor("#f0a875"),
+            comment=QColor("#7c8698"),
+            decorator=QColor("#e3c177"),
+            operator=QColor("#b4bccb"),
+        ),
+    )
+
+
+def by_name(name: str, system_dark: bool) -> Theme:
+    """The theme for a setting: "light", "dark", or "system"."""
+    return dark() if name == "dark" or (name != "light" and system_dark) else light()
