@@ -1,0 +1,1 @@
+"""Files that ship with Fusescope: icons, themes, example models, sample sessions."""
