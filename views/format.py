@@ -1,0 +1,92 @@
+"""Figures as people read them: bytes, FLOPs, times, shapes."""
+
+from __future__ import annotations
+
+from compiler.report import ExternReason, RefusalRule, TensorInfo
+
+_SHORT_DTYPES = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "b8", "complex64": "c64", "complex128": "c128",
+}
+
+EXTERN_REASONS: dict[ExternReason, str] = {
+    ExternReason.LIBRARY_IS_FASTER: "A tuned library call exists for this op.",
+    ExternReason.NO_LOWERING: "No rule generates code for this op yet.",
+    ExternReason.UNSUPPORTED_DTYPE: "Triton cannot hold this dtype.",
+    ExternReason.DATA_DEPENDENT_SHAPE: "The size of the result is known only at run time.",
+    ExternReason.MUTATION: "It writes into a tensor that the caller sees.",
+    ExternReason.RANDOM: "It draws from the device's random generator.",
+    ExternReason.HOST_SYNC: "It moves a value to the CPU, which waits for the GPU.",
+    ExternReason.CPU_TENSOR: "It works on a CPU tensor while the region runs on the GPU.",
+    ExternReason.TOO_SMALL_TO_HELP: "The work is too small for a generated kernel to help.",
+}
+
+REFUSAL_RULES: dict[RefusalRule, str] = {
+    RefusalRule.EXTERN: "one of them is an extern call",
+    RefusalRule.DOMAIN_MISMATCH: "they iterate over different domains",
+    RefusalRule.ACCESS_MISMATCH: "they read the shared data in different orders",
+    RefusalRule.CYCLE: "fusing them would make a cycle",
+    RefusalRule.NO_SHARED_DATA: "they share no data",
+    RefusalRule.TOO_LARGE: "the fused kernel would be too large",
+    RefusalRule.DEVICE: "they are on different devices",
+    RefusalRule.MUTATION: "a write between them must stay in order",
+    RefusalRule.REDUCTION_SPLIT: "the reduction is split over blocks",
+    RefusalRule.NOT_PROFITABLE: "fusing them would not save memory traffic",
+    RefusalRule.NO_REASON_RECORDED: "the compiler recorded no reason",
+}
+
+
+def count(value: int) -> str:
+    """A whole number with thousands apart: 12,345."""
+    return f"{value:,}"
+
+
+def size(value: float) -> str:
+    """Bytes in decimal units: "12.3 MB"."""
+    return _scaled(value, ("B", "KB", "MB", "GB", "TB"))
+
+
+def flops(value: float) -> str:
+    """Floating-point operations: "1.2 GFLOP"."""
+    return _scaled(value, ("FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP"))
+
+
+def microseconds(value: float) -> str:
+    """A time given in microseconds, in the unit that suits it: "12.3 µs", "1.23 ms", "2.1 s"."""
+    return _scaled(value, ("µs", "ms", "s"))
+
+
+def milliseconds(value: float) -> str:
+    """A time given in milliseconds."""
+    return microseconds(value * 1000)
+
+
+def dtype(name: str) -> str:
+    """The short name of a dtype: "bf16" for "bfloat16"."""
+    return _SHORT_DTYPES.get(name, name)
+
+
+def tensor(info: TensorInfo) -> str:
+    """A tensor's dtype and shape: "bf16[8, 1024, 768]"."""
+    return f"{dtype(info.dtype)}[{', '.join(map(str, info.shape))}]"
+
+
+def strides(info: TensorInfo) -> str:
+    """A tensor's strides in elements: "(768, 1)"."""
+    return f"({', '.join(map(str, info.stride))})" if info.stride else ""
+
+
+def plural(value: int, noun: str) -> str:
+    """A count with its noun: "1 node", "3 nodes"."""
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def _scaled(value: float, units: tuple[str, ...]) -> str:
+    step = 0
+    while abs(value) >= 999.5 and step < len(units) - 1:
+        value /= 1000
+        step += 1
+    if float(value).is_integer() and abs(value) < 1000 and step == 0:
+        return f"{int(value)} {units[step]}"
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    return f"{value:,.{digits}f} {units[step]}"
