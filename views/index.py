@@ -1,0 +1,97 @@
+"""Look-ups over one region of a report, made once: who computes a node, who reads it, why neighbours are apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+from compiler.report import ExternCall, Group, Kernel, Node, Refusal, Region, Report
+
+Unit = Group | ExternCall  # what the schedule launches
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A node next to a unit that is not in it, and why. ``refusal`` is None where none was recorded."""
+
+    inside: str
+    outside: str
+    unit: str
+    refusal: Refusal | None
+
+
+class RegionIndex:
+    """Look-ups by name over ``region``; the report's kernels are shared by its regions."""
+
+    def __init__(self, report: Report, region: Region) -> None:
+        self.report = report
+        self.region = region
+        self.nodes: dict[str, Node] = {node.name: node for node in region.nodes}
+        self.kernels: dict[str, Kernel] = {kernel.name: kernel for kernel in report.kernels}
+        self.units: dict[str, Unit] = {unit.name: unit for unit in (*region.groups, *region.extern_calls)}
+
+    @cached_property
+    def schedule(self) -> list[Unit]:
+        """Groups and extern calls in launch order."""
+        return sorted(self.units.values(), key=lambda unit: unit.order)
+
+    @cached_property
+    def units_of(self) -> dict[str, list[str]]:
+        """Node -> the units that compute it; the one that owns it comes before those that recompute it."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for unit in self.schedule:
+            recomputed = set(unit.recomputed) if isinstance(unit, Group) else set()
+            for node in unit.nodes:
+                if node in recomputed:
+                    found[node].append(unit.name)
+                else:
+                    found[node].insert(0, unit.name)
+        return dict(found)
+
+    @cached_property
+    def readers(self) -> dict[str, list[str]]:
+        """Node -> the nodes that read it."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for node in self.region.nodes:
+            for source in node.inputs:
+                found[source].append(node.name)
+        return dict(found)
+
+    @cached_property
+    def _refusals(self) -> dict[frozenset[str], Refusal]:
+        return {frozenset((refusal.a, refusal.b)): refusal for refusal in self.region.refusals}
+
+    def unit_of(self, node: str) -> str:
+        """The unit that computes ``node``, or "" for inputs and outputs."""
+        return next(iter(self.units_of.get(node, ())), "")
+
+    def kernel_of(self, unit: str) -> Kernel | None:
+        """The kernel of a group; None for extern calls and unknown names."""
+        found = self.units.get(unit)
+        return self.kernels.get(found.kernel) if isinstance(found, Group) else None
+
+    def neighbours(self, nodes: list[str]) -> list[Neighbour]:
+        """The edges that leave ``nodes`` towards other units, those with a recorded refusal first, one per unit."""
+        inside = set(nodes)
+        best: dict[str, Neighbour] = {}
+        for name in nodes:
+            beside = [*(self.nodes[name].inputs if name in self.nodes else ()), *self.readers.get(name, ())]
+            for other in beside:
+                unit = self.unit_of(other)
+                if other in inside or not unit:
+                    continue
+                refusal = self._refusals.get(frozenset((name, other)))
+                if unit not in best or (best[unit].refusal is None and refusal is not None):
+                    best[unit] = Neighbour(name, other, unit, refusal)
+        return sorted(best.values(), key=lambda n: (n.refusal is None, -(n.refusal.bytes_lost if n.refusal else 0)))
+
+    def line_nodes(self, kernel: Kernel, line: int) -> list[str]:
+        """The nodes of this region that a line of a kernel's source computes."""
+        prefix = f"{self.region.name}/"
+        return [name.removeprefix(prefix) for name in kernel.line_nodes.get(line, ()) if name.startswith(prefix)]
+
+    def node_lines(self, kernel: Kernel, nodes: frozenset[str]) -> list[int]:
+        """The lines of a kernel's source that compute any of ``nodes``."""
+        wanted = {f"{self.region.name}/{node}" for node in nodes}
+        return sorted(line for line, names in kernel.line_nodes.items() if not wanted.isdisjoint(names))

@@ -1,0 +1,63 @@
+"""Work off the GUI thread: run a function, get its value or exception back as a signal, cancel at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, Signal, Slot
+
+
+class _Report(QObject):
+    """Carries the result from the worker thread; a signal of its own so that Qt queues it to the GUI thread."""
+
+    finished = Signal(object, object)  # value, exception
+
+
+class _Task(QRunnable):
+    def __init__(self, work: Callable[[Callable[[], bool]], Any], cancelled: Callable[[], bool]) -> None:
+        super().__init__()
+        self.report = _Report()
+        self._work = work
+        self._cancelled = cancelled
+
+    def run(self) -> None:
+        value, fault = None, None
+        if not self._cancelled():
+            try:
+                value = self._work(self._cancelled)
+            except Exception as error:  # handed to the caller, who knows what it means
+                fault = error
+        self.report.finished.emit(value, fault)
+
+
+class Job(QObject):
+    """One piece of work. ``done(value)`` or ``failed(exception)`` is emitted unless it was cancelled."""
+
+    done = Signal(object)
+    failed = Signal(object)
+
+    def __init__(self, work: Callable[[Callable[[], bool]], Any], parent: QObject) -> None:
+        super().__init__(parent)
+        self._cancelled = False
+        self._task = _Task(work, lambda: self._cancelled)
+        self._task.setAutoDelete(False)
+        self._task.report.finished.connect(self._finish, Qt.ConnectionType.QueuedConnection)
+
+    def start(self) -> Job:
+        """Put it in the pool's queue."""
+        QThreadPool.globalInstance().start(self._task)
+        return self
+
+    def cancel(self) -> None:
+        """No signal comes any more; work that asks ``cancelled()`` ends early."""
+        self._cancelled = True
+
+    @Slot(object, object)
+    def _finish(self, value: object, fault: object) -> None:
+        if not self._cancelled:
+            if fault is None:
+                self.done.emit(value)
+            else:
+                self.failed.emit(fault)
+        self.deleteLater()

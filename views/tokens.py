@@ -1,0 +1,88 @@
+"""Code cut into coloured spans: Pygments for Python, one regular expression a language for the IRs."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+Span = tuple[int, int, str]  # start column, length, field of theme.Syntax
+Lines = list[list[Span]]
+
+_MLIR = r"""
+(?P<comment>//.*)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<decorator>[#@!][\w.$]+)|(?P<name>%[\w.$#:]+)
+|(?P<type>\b(?:tensor|memref|vector|index|none|[su]?i\d+|bf16|f\d+|tf32|x(?=[\[\dif]))\b|!?tt\.ptr\b)
+|(?P<keyword>\b(?:tt|ttg|ttng|arith|math|scf|cf|module|attributes|loc|nvws|llvm|func|gpu|cluster)(?:\.[\w.]+)?\b)
+|(?P<number>\b(?:0x[\da-fA-F]+|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\b)
+"""
+_LLVM = r"""
+(?P<comment>;.*)|(?P<string>c?"[^"]*")|(?P<decorator>[@!#][\w.$]+)|(?P<name>%[\w.$]+)
+|(?P<type>\b(?:i\d+|half|bfloat|float|double|void|ptr|label|metadata)\b)
+|(?P<keyword>\b(?:define|declare|ret|br|call|tail|load|store|getelementptr|inbounds|add|sub|mul|sdiv|udiv|srem|urem|fadd
+|fsub|fmul|fdiv|fcmp|icmp|select|phi|and|or|xor|shl|lshr|ashr|zext|sext|trunc|bitcast|insertvalue|extractvalue
+|insertelement|extractelement|addrspace|align|attributes|target|source_filename|nuw|nsw|asm|sideeffect|to)\b)
+|(?P<number>\b(?:0x[\da-fA-F]+|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\b)
+"""
+_PTX = r"""
+(?P<comment>//.*)|(?P<string>"[^"]*")|(?P<decorator>^\s*\$?[\w$]+:|\$L[\w$]+)|(?P<name>%[\w.]+)
+|(?P<type>\.(?:[bsuf]\d+(?:x\d+)?|bf16(?:x2)?|pred|v[248])\b)
+|(?P<keyword>^\s*(?:@!?%\w+\s+)?\b[a-z][\w]*(?:\.[\w:]+)*|\.(?:version|target|address_size|visible|entry|param|reg
+|shared|global|align|loc|file|section|maxntid|reqntid|minnctapersm|func|extern)\b)
+|(?P<number>\b(?:0[xfd][\da-fA-F]+|\d+)\b)
+"""
+_SASS = r"""
+(?P<comment>//.*|/\*.*?\*/)|(?P<decorator>^\s*\.?[\w.$]+:|@!?U?P\w+)|(?P<name>\b(?:UR|R|UP|P|SR_|B)\w*\b)
+|(?P<keyword>\b[A-Z][A-Z0-9_]{2,}(?:\.[A-Z0-9_]+)*\b)
+|(?P<number>\b(?:0x[\da-fA-F]+|-?\d+(?:\.\d+)?)\b)
+"""
+_PATTERNS = {"ttir": _MLIR, "ttgir": _MLIR, "llir": _LLVM, "ptx": _PTX, "sass": _SASS, "amdgcn": _PTX}
+
+
+def line_spans(language: str, text: str) -> list[Span]:
+    """The spans of one line of an IR. A language without a pattern has none."""
+    pattern = _pattern(language)
+    if pattern is None:
+        return []
+    return [(m.start(), m.end() - m.start(), m.lastgroup or "") for m in pattern.finditer(text)]
+
+
+def python_spans(text: str) -> Lines:
+    """The spans of every line of a Python text (Pygments, imported at the first call)."""
+    from pygments.lexers import PythonLexer
+
+    lines: Lines = [[]]
+    column = 0
+    for kind, value in PythonLexer(stripnl=False, ensurenl=False).get_tokens(text):
+        field = _field(str(kind))
+        for number, part in enumerate(value.split("\n")):
+            if number:
+                lines.append([])
+                column = 0
+            if field and part:
+                lines[-1].append((column, len(part), field))
+            column += len(part)
+    return lines
+
+
+def _field(kind: str) -> str:
+    for prefix, field in (
+        ("Token.Comment", "comment"),
+        ("Token.Keyword.Constant", "number"),
+        ("Token.Keyword", "keyword"),
+        ("Token.Operator.Word", "keyword"),
+        ("Token.Operator", "operator"),
+        ("Token.Literal.String", "string"),
+        ("Token.Literal.Number", "number"),
+        ("Token.Name.Decorator", "decorator"),
+        ("Token.Name.Function", "name"),
+        ("Token.Name.Class", "name"),
+        ("Token.Name.Builtin", "type"),
+    ):
+        if kind.startswith(prefix):
+            return field
+    return ""
+
+
+@cache
+def _pattern(language: str) -> re.Pattern[str] | None:
+    source = _PATTERNS.get(language)
+    return re.compile(source.replace("\n", ""), re.MULTILINE) if source else None
