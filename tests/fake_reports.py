@@ -170,6 +170,7 @@ class _Builder:
     open_group: list[str] = field(default_factory=list)
     _shapes: dict[str, TensorInfo] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
+    _inputs: dict[str, list[str]] = field(default_factory=dict)
     _module: tuple[str, str] = ("", "")
 
     def module(self, path: str, type_name: str) -> None:
@@ -217,19 +218,18 @@ class _Builder:
         """Ends the current fusion group."""
         members = set(self.open_group)
         inputs: dict[str, None] = {}
-        for node in self.nodes:
-            if node.name in members:
-                inputs.update(dict.fromkeys(source for source in node.inputs if source not in members))
+        for name in self.open_group:
+            inputs.update(dict.fromkeys(source for source in self._inputs[name] if source not in members))
         ops = [name.rstrip("_0123456789") for name in self.open_group]
         prefix = {GroupKind.POINTWISE: "poi", GroupKind.REDUCTION: "red", GroupKind.TEMPLATE: "tem"}[kind]
         number = len(self.groups)
-        name = f"{prefix}_{'_'.join(dict.fromkeys(ops[:4]))}_{number}"
+        group_name = f"{prefix}_{'_'.join(dict.fromkeys(ops[:4]))}_{number}"
         moved = sum(self._shapes[source].bytes for source in inputs) + self._shapes[self.open_group[-1]].bytes
         group = Group(
-            name=name,
+            name=group_name,
             kind=kind,
             nodes=list(self.open_group),
-            kernel=f"triton_{name}",
+            kernel=f"triton_{group_name}",
             reason=f"{len(members)} nodes share one iteration space and their intermediates stay in registers.",
             rule="vertical" if len(members) > 1 else "single",
             score_bytes=2 * sum(self._shapes[node].bytes for node in self.open_group[:-1]),
@@ -267,6 +267,7 @@ class _Builder:
         strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
         info = TensorInfo(list(shape), dtype, list(strides), "cuda:0", math.prod(shape) * _DTYPE_BYTES[dtype])
         self._shapes[name] = info
+        self._inputs[name] = inputs
         path, type_name = self._module
         line = SourceLine("model.py", 3 + len(self.nodes) % 2, "forward", _MODEL_SOURCE.splitlines()[2])
         self.nodes.append(
