@@ -1,0 +1,273 @@
+"""The ``.fscope`` session file: a zip with one member per text, readable with no torch and executing nothing.
+
+Layout: ``manifest.json`` (format and schema version), ``report.msgpack`` (the report without its texts),
+``regions/N/wrapper.py`` and ``fx.py``, ``kernels/N/source`` and one member per IR, ``sources/N``, ``layouts/N``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from compiler.report import SCHEMA_VERSION, Kernel, Region, Report
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_values
+
+FORMAT = "fusescope-session"
+_MANIFEST = "manifest.json"
+_REPORT = "report.msgpack"
+_MAX_UNPACKED = 4 << 30  # bytes; a zip that claims more is not one of ours
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # zip's first date: the same report makes the same file
+
+
+class SessionError(Exception):
+    """A session cannot be read or written. ``message`` is one sentence, ``hint`` what to do next."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Manifest(msgspec.Struct):
+    """What a session file says of itself before anything else of it is read. ``layouts`` are region names in order."""
+
+    format: str
+    schema: int
+    compiler: str = ""
+    source: str = ""
+    target: str = ""
+    created: str = ""
+    layouts: list[str] = []
+
+
+class LazyTexts(dict[str, str]):
+    """A dict of texts whose values are read when first asked for.
+
+    Raises:
+        SessionError: from any access to a value whose member is damaged.
+    """
+
+    def __init__(self, members: Mapping[str, str], read: Callable[[str], str]) -> None:
+        super().__init__(dict.fromkeys(members, ""))
+        self._members = dict(members)
+        self._read = read
+
+    def __getitem__(self, key: str) -> str:
+        member = self._members.get(key)
+        if member is not None:
+            super().__setitem__(key, self._read(member))
+            del self._members[key]
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: str, value: str) -> None:
+        self._members.pop(key, None)
+        super().__setitem__(key, value)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The text at ``key``, read now, or ``default``."""
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def items(self) -> dict_items[str, str]:
+        """Every pair; reads every text."""
+        self._read_all()
+        return super().items()
+
+    def values(self) -> dict_values[str, str]:
+        """Every text; reads them all."""
+        self._read_all()
+        return super().values()
+
+    def __eq__(self, other: object) -> bool:
+        self._read_all()
+        return super().__eq__(other)
+
+    def _read_all(self) -> None:
+        for key in self:
+            self[key]
+
+
+class Session:
+    """An opened session. Texts of the IRs and layouts are inflated when first asked for.
+
+    The file's compressed bytes are held in memory, so the file may be replaced or deleted meanwhile.
+    """
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile, manifest: Manifest, report: Report) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.report = report
+        self._archive = archive
+
+    def layout(self, region: str) -> bytes | None:
+        """The stored layout of the region called ``region``, or None."""
+        if region not in self.manifest.layouts:
+            return None
+        return _read(self._archive, self.path, f"layouts/{self.manifest.layouts.index(region)}")
+
+
+def save_session(path: Path, report: Report, layouts: Mapping[str, bytes] | None = None) -> None:
+    """Write ``report`` and the regions' encoded layouts to ``path``; a file already there stays whole on failure.
+
+    Raises:
+        SessionError: the place cannot be written.
+    """
+    path = Path(path)
+    layouts = layouts or {}
+    # made beside the target, so that the last step is a rename on one file system
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(21, "it is a folder")
+        with open(temporary, "xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in _members(report, layouts):
+                archive.writestr(_info(name), data)
+        os.replace(temporary, path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"{path} cannot be written: {reason}."
+        raise SessionError(message, "Choose another folder; nothing was changed.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def open_session(path: Path) -> Session:
+    """Open the session at ``path``. Reads data only; nothing in the file is executed.
+
+    Raises:
+        SessionError: not a session, damaged, or of a newer version.
+    """
+    path = Path(path)
+    archive = _archive(path)
+    manifest = _manifest(path, archive)
+    try:
+        report = msgspec.msgpack.decode(_read(archive, path, _REPORT), type=Report)
+    except msgspec.MsgspecError as error:
+        raise _damaged(path, str(error)) from error
+    _fill(path, archive, report)
+    return Session(path, archive, manifest, report)
+
+
+def _members(report: Report, layouts: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    manifest = Manifest(
+        FORMAT,
+        SCHEMA_VERSION,
+        compiler=report.compiler,
+        source=report.source,
+        target=report.target.name,
+        created=report.created,
+        layouts=list(layouts),
+    )
+    yield _MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    yield _REPORT, msgspec.msgpack.encode(_without_texts(report))
+    for index, region in enumerate(report.regions):
+        yield f"regions/{index}/wrapper.py", region.wrapper.encode()
+        yield f"regions/{index}/fx.py", region.fx_text.encode()
+    for index, kernel in enumerate(report.kernels):
+        yield f"kernels/{index}/source", kernel.source.encode()
+        for language, text in kernel.irs.items():
+            yield f"kernels/{index}/{language}", text.encode()
+    for index, text in enumerate(report.sources.values()):
+        yield f"sources/{index}", text.encode()
+    for index, data in enumerate(layouts.values()):
+        yield f"layouts/{index}", data
+
+
+def _without_texts(report: Report) -> Report:
+    """A copy with every long text emptied, and the keys of ``irs`` and ``sources`` kept to name their members."""
+    copy = msgspec.structs.replace(report)
+    copy.regions = [msgspec.structs.replace(region, wrapper="", fx_text="") for region in report.regions]
+    copy.kernels = [
+        msgspec.structs.replace(kernel, source="", irs=dict.fromkeys(kernel.irs, "")) for kernel in report.kernels
+    ]
+    copy.sources = dict.fromkeys(report.sources, "")
+    return copy
+
+
+def _fill(path: Path, archive: zipfile.ZipFile, report: Report) -> None:
+    def read(name: str) -> str:
+        return _read(archive, path, name).decode("utf-8", errors="replace")
+
+    def fill_region(index: int, region: Region) -> None:
+        region.wrapper = read(f"regions/{index}/wrapper.py")
+        region.fx_text = read(f"regions/{index}/fx.py")
+
+    def fill_kernel(index: int, kernel: Kernel) -> None:
+        kernel.source = read(f"kernels/{index}/source")
+        kernel.irs = LazyTexts({name: f"kernels/{index}/{name}" for name in kernel.irs}, read)
+
+    for index, region in enumerate(report.regions):
+        fill_region(index, region)
+    for index, kernel in enumerate(report.kernels):
+        fill_kernel(index, kernel)
+    report.sources = {name: read(f"sources/{index}") for index, name in enumerate(report.sources)}
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise SessionError(f"There is no file {path}.", "Check the name, and the folder it is relative to.") from None
+    except OSError as error:
+        raise SessionError(f"{path} cannot be read: {error.strerror}.", "Check the file's permissions.") from error
+    if data[:2] != b"PK":
+        what = "is empty" if not data else "is not a Fusescope session"
+        raise SessionError(f"{path.name} {what}.", "Sessions end in .fscope; 'compile SOURCE -o X.fscope' writes one.")
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+    except (zipfile.BadZipFile, ValueError) as error:
+        raise _damaged(path, "it is cut short") from error
+    if sum(info.file_size for info in archive.infolist()) > _MAX_UNPACKED:
+        raise _damaged(path, "it claims to unpack to more than 4 GiB")
+    return archive
+
+
+def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
+    if _MANIFEST not in archive.namelist():
+        raise SessionError(f"{path.name} is a zip file but not a Fusescope session.", "Sessions end in .fscope.")
+    try:
+        manifest = msgspec.json.decode(_read(archive, path, _MANIFEST), type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise _damaged(path, str(error)) from error
+    if manifest.format != FORMAT:
+        raise SessionError(f"{path.name} is a zip file but not a Fusescope session.", "Sessions end in .fscope.")
+    if manifest.schema > SCHEMA_VERSION:
+        message = (
+            f"{path.name} was saved by a newer Fusescope (session version {manifest.schema}, this one reads up to "
+            f"{SCHEMA_VERSION})."
+        )
+        raise SessionError(message, "Update Fusescope to open it.")
+    return manifest
+
+
+def _read(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
+    try:
+        return archive.read(name)
+    except KeyError as error:
+        raise _damaged(path, f"{name} is missing") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+        raise _damaged(path, f"{name} cannot be read") from error
+
+
+def _damaged(path: Path, reason: str) -> SessionError:
+    return SessionError(f"{path.name} is damaged: {reason}.", "Copy it again, or compile its source again.")
+
+
+def _info(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    return info

@@ -1,0 +1,105 @@
+"""Load the model that a source names. Runs the user's code: only for the worker process and compiling commands."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.sources.gallery import example_path
+from app.sources.program import load_program
+from app.sources.python import UserFunction, function_in_file, function_in_module
+from app.sources.spec import SourceError, SourceKind, SourceSpec
+
+_EXPECTED = "Return (module_or_function, example_inputs), with the inputs in a tuple."
+_MAX_SOURCE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class LoadedSource:
+    """A model and the inputs to compile it with. ``inputs`` are positional; ``files`` maps file name to text.
+
+    ``remaining`` are the options that the source's function did not take: they are for the compiler.
+    """
+
+    model: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    name: str
+    training: bool
+    files: dict[str, str]
+    remaining: dict[str, str] = field(default_factory=dict)
+
+
+def load_source(spec: SourceSpec, options: Mapping[str, str] | None = None, allow_unsafe: bool = False) -> LoadedSource:
+    """Load ``spec``; an option that names a parameter of its function is passed to it.
+
+    Raises:
+        SourceError: the source is at fault; ``code`` "unsafe" if ``allow_unsafe`` would help.
+    """
+    options = dict(options or {})
+    if spec.kind is SourceKind.PROGRAM:
+        assert spec.path is not None
+        model, inputs = load_program(spec.path, allow_unsafe)
+        return LoadedSource(model, inputs, spec.name, False, {}, options)
+    before = set(sys.modules)
+    function = _find(spec)
+    taken = {name: value for name, value in options.items() if name in function.parameters}
+    returned = function.call({**taken, **spec.options})
+    model, inputs = check_returned(function.place, returned)
+    return LoadedSource(
+        model=model,
+        inputs=inputs,
+        name=spec.name,
+        training=function.training,
+        files=user_files(function.file, set(sys.modules) - before),
+        remaining={name: value for name, value in options.items() if name not in taken},
+    )
+
+
+def _find(spec: SourceSpec) -> UserFunction:
+    if spec.kind is SourceKind.EXAMPLE:
+        return function_in_file(example_path(spec.name), spec.name)
+    if spec.kind is SourceKind.FILE:
+        assert spec.path is not None
+        return function_in_file(spec.path, spec.function)
+    return function_in_module(spec.module, spec.function)
+
+
+def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The model and inputs that a source's function returned.
+
+    Raises:
+        SourceError: it returned something else; the sentence says what.
+    """
+    import torch
+
+    if not isinstance(returned, (tuple, list)):
+        what = "nothing" if returned is None else f"a {type(returned).__name__}"
+        raise SourceError(f"{place} returned {what}, not a model with its example inputs.", _EXPECTED)
+    if len(returned) != 2:
+        raise SourceError(f"{place} returned {len(returned)} values instead of two.", _EXPECTED)
+    model, inputs = returned
+    if not callable(model):
+        raise SourceError(f"{place} returned a {type(model).__name__} where the model should be.", _EXPECTED)
+    if isinstance(inputs, torch.Tensor):
+        inputs = (inputs,)
+    if not isinstance(inputs, (tuple, list)):
+        what = type(inputs).__name__
+        raise SourceError(f"{place} returned example inputs of type {what}, not a tuple.", _EXPECTED)
+    return model, tuple(inputs)
+
+
+def user_files(file: Path, imported: set[str]) -> dict[str, str]:
+    """Text of ``file`` and of the user's own modules among ``imported`` (not installed packages), by file name."""
+    installed = tuple(Path(sysconfig.get_path(key)).resolve() for key in ("stdlib", "purelib", "platlib"))
+    names = [getattr(sys.modules.get(name), "__file__", None) for name in imported]
+    paths = [file, *(Path(name) for name in sorted(filter(None, names)))]
+    texts: dict[str, str] = {}
+    for path in paths:
+        inside = any(path.resolve().is_relative_to(folder) for folder in installed)
+        if path.suffix == ".py" and path.is_file() and not inside and path.stat().st_size <= _MAX_SOURCE_BYTES:
+            texts[str(path)] = path.read_text(encoding="utf-8", errors="replace")
+    return texts

@@ -1,0 +1,153 @@
+"""Load a ``.pt2`` program of torch.export without unpickling arbitrary code.
+
+torch.export.load falls back to full unpickling where a file asks for it, and loads native code where one brings it.
+So torch's own switch forces every ``torch.load`` inside it to the safe unpickler, and the archive's other ways to run
+code are looked for first.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import logging
+import os
+import pickle
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.sources.spec import SourceError
+
+if TYPE_CHECKING:
+    import torch
+
+_FORCE_SAFE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+_AGAIN = "Export the model again with torch.export.save, or copy the file again."
+_UNSAFE_HINT = "Open it only if you trust where it comes from."
+# A size expression in a program is arithmetic; torch evaluates its text as Python.
+_ARITHMETIC = re.compile(r"[\w\s+\-*/%(),<>=&|~!.]*")
+_ATTRIBUTE = re.compile(r"\.\s*[A-Za-z_]")
+
+
+def load_program(path: Path, allow_unsafe: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The module of an exported program and the inputs it was exported with.
+
+    Raises:
+        SourceError: the file is damaged, of another kind, or (code "unsafe") needs arbitrary unpickling.
+    """
+    import torch
+
+    danger = _inspect(path)
+    if danger and not allow_unsafe:
+        raise SourceError(f"{path.name} {danger}.", _UNSAFE_HINT, code="unsafe")
+    try:
+        with _safe_unpickler(not allow_unsafe), _quiet_export_log():
+            program = torch.export.load(path)
+    except pickle.UnpicklingError as error:
+        message = f"{path.name} holds pickled Python objects, and loading them can run any code."
+        raise SourceError(message, _UNSAFE_HINT, code="unsafe", detail=str(error)) from error
+    except Exception as error:  # the loader raises every kind on a bad file
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        hint = f"It needs a torch like the one that wrote it; this is torch {torch.__version__}. {_AGAIN}"
+        raise SourceError(f"{path.name} cannot be loaded: {reason}", hint, detail=reason) from error
+    if program.example_inputs is None:
+        raise SourceError(f"{path.name} was saved without example inputs.", _AGAIN)
+    args, kwargs = program.example_inputs
+    return _positional(program.module(), len(args), tuple(kwargs)), (*args, *kwargs.values())
+
+
+def _positional(module: torch.nn.Module, positional: int, keywords: tuple[str, ...]) -> torch.nn.Module:
+    """``module`` as it is, or wrapped so that its keyword inputs come after the positional ones."""
+    if not keywords:
+        return module
+    from torch import nn
+
+    class Positional(nn.Module):
+        """Passes its trailing inputs on by keyword."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.program = module
+
+        def forward(self, *inputs: Any) -> Any:
+            return self.program(*inputs[:positional], **dict(zip(keywords, inputs[positional:], strict=True)))
+
+    return Positional()
+
+
+def _inspect(path: Path) -> str:
+    """What in the archive could run code when loaded, as the end of a sentence; "" if nothing.
+
+    Raises:
+        SourceError: not a whole archive.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror}.", "Check the file's permissions.") from error
+    if magic[:2] != b"PK":
+        raise SourceError(f"{path.name} is not a .pt2 program.", "torch.export.save writes one.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            programs = [archive.read(name) for name in names if name.endswith(".json")]
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
+        raise SourceError(f"{path.name} is damaged or cut short.", _AGAIN, detail=str(error)) from error
+    if any("/aotinductor/" in name for name in names):
+        return "brings native code (an AOTInductor package), and loading it runs that code"
+    if any("opaque_obj" in name or "custom_obj" in name for name in names):
+        return "holds pickled Python objects, and loading them can run any code"
+    if not all(_is_arithmetic(text) for program in programs for text in _size_expressions(program)):
+        return "has a size expression that is not plain arithmetic, and loading it would run it as Python"
+    return ""
+
+
+def _size_expressions(program: bytes) -> Iterator[str]:
+    try:
+        pending: list[Any] = [json.loads(program)]
+    except ValueError:
+        return
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            yield from (text for key, text in value.items() if key == "expr_str" and isinstance(text, str))
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+
+
+def _is_arithmetic(text: str) -> bool:
+    if "__" in text or not _ARITHMETIC.fullmatch(text) or _ATTRIBUTE.search(text):
+        return False
+    words = set(re.findall(r"[A-Za-z_]\w*", text)) - {"True", "False"}  # builtins too, and harmless
+    return not any(hasattr(builtins, word) for word in words)
+
+
+@contextmanager
+def _safe_unpickler(on: bool) -> Iterator[None]:
+    before = os.environ.get(_FORCE_SAFE)
+    if on:
+        os.environ[_FORCE_SAFE] = "1"
+    try:
+        yield
+    finally:
+        if on and before is None:
+            del os.environ[_FORCE_SAFE]
+        elif before is not None:
+            os.environ[_FORCE_SAFE] = before
+
+
+@contextmanager
+def _quiet_export_log() -> Iterator[None]:
+    """Keep the loader's own traceback off stderr: the fault is reported once, in one sentence."""
+    logger = logging.getLogger("torch.export")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

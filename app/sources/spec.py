@@ -1,0 +1,100 @@
+"""What a SOURCE on the command line or in the window names, parsed without loading anything."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+FORMS = "example:NAME, FILE.py[:function], FILE.pt2 or package.module:function"
+
+_FUNCTION_SUFFIX = re.compile(r"(?P<path>.+\.py):(?P<function>[^:/\\]*)", re.DOTALL)
+_MODULE = re.compile(r"(?P<module>\w+(\.\w+)*):(?P<function>\w+)")
+
+
+class SourceError(Exception):
+    """The user's model cannot be had. ``message`` is one sentence, ``hint`` what to do next.
+
+    ``code`` is "source" (the file or name is at fault) or "unsafe" (loading it would run pickled code).
+    ``detail`` is the traceback of the user's own code, where there is one.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, code: str = "source", detail: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code
+        self.detail = detail
+
+
+class SourceKind(StrEnum):
+    """Which loader a source needs."""
+
+    EXAMPLE = "example"
+    FILE = "file"
+    PROGRAM = "program"
+    MODULE = "module"
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """A parsed SOURCE. ``path`` is set for files, ``module`` for importable functions, ``name`` for examples.
+
+    ``options`` are the values after ``?`` ("example:gpt2?batch=8"), meant for the source's function.
+    """
+
+    text: str
+    kind: SourceKind
+    name: str
+    path: Path | None = None
+    module: str = ""
+    function: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def parse_source(text: str) -> SourceSpec:
+    """Parse a SOURCE.
+
+    Raises:
+        SourceError: the text has none of the four forms, or names a file that does not exist.
+    """
+    text = text.strip()
+    bare, options = _split_options(text)
+    if bare.startswith("example:"):
+        return SourceSpec(text, SourceKind.EXAMPLE, bare.removeprefix("example:"), options=options)
+    if bare.lower().endswith(".pt2"):
+        path = _existing(bare)
+        return SourceSpec(text, SourceKind.PROGRAM, path.stem, path=path)
+    with_function = _FUNCTION_SUFFIX.fullmatch(bare)
+    if bare.lower().endswith(".py") or with_function:
+        path = _existing(with_function["path"] if with_function else bare)
+        function = with_function["function"] if with_function else ""
+        return SourceSpec(text, SourceKind.FILE, function or path.stem, path=path, function=function, options=options)
+    module = _MODULE.fullmatch(bare)
+    if module:
+        name = module["function"]
+        return SourceSpec(text, SourceKind.MODULE, name, module=module["module"], function=name, options=options)
+    if Path(bare).exists():
+        raise SourceError(f"{bare} is neither a .py file nor a .pt2 program.", f"A source is {FORMS}.")
+    raise SourceError(f"'{text}' is not a source.", f"A source is {FORMS}.")
+
+
+def _split_options(text: str) -> tuple[str, dict[str, str]]:
+    if Path(text).exists():  # a file may have a question mark in its name
+        return text, {}
+    bare, mark, query = text.partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if mark and not options:
+        raise SourceError(f"'?{query}' sets no option.", "Write NAME=VALUE, as in example:gpt2?batch=8.")
+    return bare, options
+
+
+def _existing(text: str) -> Path:
+    path = Path(text).expanduser()
+    if path.is_dir():
+        raise SourceError(f"{path} is a folder, not a file.", f"A source is {FORMS}.")
+    if not path.exists():
+        raise SourceError(f"There is no file {path}.", "Check the name, and the folder it is relative to.")
+    return path.resolve()
