@@ -172,7 +172,7 @@ class CodeView(QPlainTextEdit):
 
     def _range(self, span: Span) -> QTextLayout.FormatRange:
         made = QTextLayout.FormatRange()
-        made.start, made.length, made.format = span[0], span[1], self._formats[span[2]]  # type: ignore[attr-defined]
+        made.start, made.length, made.format = span[0], span[1], self._formats[span[2]]
         return made
 
     def _mark(self) -> None:
@@ -180,11 +180,9 @@ class CodeView(QPlainTextEdit):
         selections = []
         for line in self._marked:
             selection = QTextEdit.ExtraSelection()
-            selection.cursor = QTextCursor(self.document().findBlockByNumber(line - 1))  # type: ignore[attr-defined]
-            selection.format.setBackground(fill)  # type: ignore[attr-defined]
-            selection.format.setProperty(  # type: ignore[attr-defined]
-                QTextCharFormat.Property.FullWidthSelection, True
-            )
+            selection.cursor = QTextCursor(self.document().findBlockByNumber(line - 1))
+            selection.format.setBackground(fill)
+            selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
             selections.append(selection)
         self.setExtraSelections(selections)
         self._gutter.update()

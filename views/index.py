@@ -29,7 +29,13 @@ class RegionIndex:
         self.region = region
         self.nodes: dict[str, Node] = {node.name: node for node in region.nodes}
         self.kernels: dict[str, Kernel] = {kernel.name: kernel for kernel in report.kernels}
-        self.units: dict[str, Unit] = {unit.name: unit for unit in (*region.groups, *region.extern_calls)}
+        units: list[Unit] = [*region.groups, *region.extern_calls]
+        self.units: dict[str, Unit] = {unit.name: unit for unit in units}
+
+    @cached_property
+    def group_positions(self) -> dict[str, int]:
+        """Group -> its place among the region's groups, which picks its colour."""
+        return {group.name: position for position, group in enumerate(self.region.groups)}
 
     @cached_property
     def schedule(self) -> list[Unit]:

@@ -63,17 +63,17 @@ class WorkerBridge(QObject):
         self._factory = factory
         self._client: Client | None = None
         self._next_id = 0
-        self._signals = {
-            Ready: self.ready,
-            StageStarted: self.stage_started,
-            StageFinished: self.stage_finished,
-            Compiled: self.compiled,
-            Failed: self.failed,
-            RunState: self.run_state,
-            Samples: self.samples,
-            Measured: self.measured,
-            WorkerDied: self.died,
-        }
+        self._signals = (
+            (Ready, self.ready),
+            (StageStarted, self.stage_started),
+            (StageFinished, self.stage_finished),
+            (Compiled, self.compiled),
+            (Failed, self.failed),
+            (RunState, self.run_state),
+            (Samples, self.samples),
+            (Measured, self.measured),
+            (WorkerDied, self.died),
+        )
         self._arrived.connect(self._dispatch, Qt.ConnectionType.QueuedConnection)
 
     @property
@@ -113,6 +113,6 @@ class WorkerBridge(QObject):
 
     @Slot(object)
     def _dispatch(self, event: object) -> None:
-        signal = self._signals.get(type(event))  # type: ignore[arg-type]
-        if signal is not None:
-            signal.emit(event)
+        for kind, signal in self._signals:
+            if isinstance(event, kind):
+                signal.emit(event)

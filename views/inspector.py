@@ -1,0 +1,132 @@
+"""The inspector: what is selected, why it is as it is, and the kernel that computes it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitter, QVBoxLayout, QWidget
+
+from compiler.report import ExternCall, Group, Kernel
+from views.index import RegionIndex
+from views.inspector_sections import node_page, overview_page, unit_page
+from views.kernel_panel import KernelPanel
+from views.selection import Selection
+from views.theme import Theme
+from views.units_table import swatch, unit_color
+from views.widgets import icon_button, label, recolor
+
+
+class Inspector(QWidget):
+    """Follows the selection; every click in it is a wish to select, told by signals."""
+
+    node_chosen = Signal(str)
+    unit_chosen = Signal(str)
+    lines_chosen = Signal(str, int)  # kernel, line
+    back_requested = Signal()
+    forward_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._index: RegionIndex | None = None
+        self._selection = Selection()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        head = QHBoxLayout()
+        head.setContentsMargins(14, 10, 8, 8)
+        head.setSpacing(8)
+        self._swatch = QLabel()
+        head.addWidget(self._swatch)
+        self.title = label("", "strong", selectable=True)
+        head.addWidget(self.title)
+        self._chip = label("", "chip")
+        head.addWidget(self._chip)
+        head.addStretch()
+        self._back = icon_button("back", "Back in the selection history", self.back_requested.emit, theme)
+        self._forward = icon_button("forward", "Forward in the selection history", self.forward_requested.emit, theme)
+        head.addWidget(self._back)
+        head.addWidget(self._forward)
+        column.addLayout(head)
+        self.splitter = QSplitter(Qt.Orientation.Vertical)
+        self.splitter.setObjectName("inspector")
+        self.splitter.setChildrenCollapsible(False)
+        self._scroll = QScrollArea()
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setAccessibleName("Facts of the selection")
+        self.kernel_panel = KernelPanel(theme)
+        self.kernel_panel.line_clicked.connect(self.lines_chosen)
+        self.splitter.addWidget(self._scroll)
+        self.splitter.addWidget(self.kernel_panel)
+        self.splitter.setStretchFactor(0, 1)
+        self.splitter.setStretchFactor(1, 1)
+        column.addWidget(self.splitter, 1)
+        self.set_history(False, False)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self.kernel_panel.set_theme(theme)
+        recolor(self, theme)
+        self.show_selection(self._selection)
+
+    def set_region(self, index: RegionIndex | None) -> None:
+        """Inspect another region."""
+        self._index = index
+        self._selection = Selection()
+
+    def set_history(self, can_go_back: bool, can_go_forward: bool) -> None:
+        """Which of Back and Forward lead anywhere."""
+        self._back.setEnabled(can_go_back)
+        self._forward.setEnabled(can_go_forward)
+
+    @property
+    def page(self) -> QWidget:
+        """The facts shown now."""
+        return self._scroll.widget()
+
+    def show_selection(self, selection: Selection) -> None:
+        """Show what is selected."""
+        self._selection = selection
+        index = self._index
+        if index is None:
+            return
+        unit = index.units.get(selection.unit)
+        node = index.nodes.get(selection.node)
+        kernel = index.kernel_of(selection.unit)
+        self._swatch.setVisible(unit is not None)
+        if unit is not None:
+            color = unit_color(unit.name, index, self._theme)
+            self._swatch.setPixmap(swatch(self._theme, color, isinstance(unit, ExternCall)))
+        if node is not None:
+            self._head(node.name, f"op in {unit.name}" if unit is not None else node.kind.value)
+            page = node_page(index, node, unit, self._theme)
+        elif unit is not None:
+            self._head(unit.name, f"{unit.kind.value} group" if isinstance(unit, Group) else "extern call")
+            page = unit_page(index, unit, selection.nodes, self._theme)
+        else:
+            self._head(index.region.name, f"{index.region.kind} region")
+            page = overview_page(index)
+        page.node_chosen.connect(self.node_chosen)
+        page.unit_chosen.connect(self.unit_chosen)
+        self._scroll.setWidget(page)
+        self._show_kernel(kernel, selection, unit)
+
+    def _head(self, title: str, chip: str) -> None:
+        self.title.setText(title)
+        self._chip.setText(chip)
+
+    def _show_kernel(self, kernel: Kernel | None, selection: Selection, unit: Group | ExternCall | None) -> None:
+        index = self._index
+        if kernel is not None and index is not None:
+            whole = isinstance(unit, Group) and selection.nodes == frozenset(unit.nodes)
+            self.kernel_panel.show_kernel(kernel, [] if whole else index.node_lines(kernel, selection.nodes))
+        elif isinstance(unit, ExternCall):
+            self.kernel_panel.show_nothing(f"An extern call has no generated source: it runs {unit.op} of a library.")
+        elif isinstance(unit, Group):
+            self.kernel_panel.show_nothing("The report has no source for this group's kernel.")
+        elif selection.node:
+            self.kernel_panel.show_nothing("No kernel computes this node.")
+        else:
+            self.kernel_panel.show_nothing("Select a group or a node to read its generated source.")

@@ -1,0 +1,311 @@
+"""The pages of the inspector: a region, a unit (group or extern call), one FX node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QGridLayout,
+    QHeaderView,
+    QSizePolicy,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from compiler.report import ExternCall, Group, Node, SourceLine, TensorInfo
+from views import format as fmt
+from views.index import RegionIndex, Unit
+from views.theme import Theme
+from views.units_table import kernel_time
+from views.widgets import label, line
+
+_MAX_ROWS = 9  # rows of a list before it scrolls
+_MAX_LINES = 10
+
+
+class Page(QWidget):
+    """A column of sections. Clicks on names come out as signals."""
+
+    node_chosen = Signal(str)
+    unit_chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setProperty("role", "page")
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(14, 2, 14, 14)
+        self._column.setSpacing(6)
+        self._column.setAlignment(Qt.AlignmentFlag.AlignTop)
+
+    def heading(self, text: str) -> None:
+        """Begin a section."""
+        if self._column.count():
+            self._column.addSpacing(6)
+            self._column.addWidget(line())
+            self._column.addSpacing(2)
+        self._column.addWidget(label(text, "heading"))
+
+    def text(self, text: str, role: str = "") -> None:
+        """A paragraph."""
+        self._column.addWidget(label(text, role, wrap=True, selectable=True))
+
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        """Two columns: what, and its value."""
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(14)
+        grid.setVerticalSpacing(4)
+        grid.setColumnStretch(1, 1)
+        for row, (name, value) in enumerate(facts):
+            key = label(name, "muted")
+            grid.addWidget(key, row, 0, Qt.AlignmentFlag.AlignTop)
+            grid.addWidget(label(value, wrap=True, selectable=True), row, 1)
+        self._column.addLayout(grid)
+
+    def table(self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str = "") -> Table:
+        """A list whose rows can be chosen; the first column is the name that is told."""
+        made = Table(name, columns, rows, current)
+        self._column.addWidget(made)
+        return made
+
+    def code(self, text: str, theme: Theme) -> None:
+        """A line of code."""
+        made = label(text, selectable=True)
+        made.setFont(theme.mono_font(9.0))
+        made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        made.setToolTip(text)
+        self._column.addWidget(made)
+
+
+class Table(QTreeWidget):
+    """A small list, as tall as its rows up to a limit."""
+
+    chosen = Signal(str)
+
+    def __init__(self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.setObjectName(name)
+        self.setHeaderLabels(list(columns))
+        self.setRootIsDecorated(False)
+        self.setUniformRowHeights(True)
+        self.setIndentation(0)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        for row in rows:
+            item = QTreeWidgetItem(list(row))
+            for column, text in enumerate(row):
+                item.setToolTip(column, text)
+            self.addTopLevelItem(item)
+            if row[0] == current:
+                self.setCurrentItem(item)
+        header = self.header()
+        header.setStretchLastSection(True)
+        header.setMinimumSectionSize(50)
+        for column in range(len(columns) - 1):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
+            self.setColumnWidth(column, 150 if column == 0 else 118)
+        shown = min(len(rows), _MAX_ROWS)
+        self.setFixedHeight(30 + shown * 25 + 4)
+        self.itemClicked.connect(lambda item, column: self.chosen.emit(item.text(0)))
+        self.itemActivated.connect(lambda item, column: self.chosen.emit(item.text(0)))
+
+    def sizeHint(self) -> QSize:
+        """Any width."""
+        return QSize(200, self.height())
+
+
+def overview_page(index: RegionIndex) -> Page:
+    """The region as a whole, while nothing is selected."""
+    region, report, page = index.region, index.report, Page()
+    page.facts(
+        [
+            ("Source", report.source),
+            ("Compiler", f"{report.compiler}, for {report.target.title}"),
+            ("Nodes", fmt.count(len(region.nodes))),
+            ("Fusion groups", fmt.count(len(region.groups))),
+            ("Extern calls", fmt.count(len(region.extern_calls))),
+            ("Memory traffic", f"{fmt.size(sum(u.estimated_bytes for u in index.schedule))} (estimated)"),
+            ("Work", f"{fmt.flops(sum(u.estimated_flops for u in index.schedule))} (estimated)"),
+            ("Peak of intermediates", f"{fmt.size(region.memory.peak_bytes)} (planned)"),
+        ]
+    )
+    graph = region.cuda_graph
+    page.heading("CUDA Graph")
+    if graph.captured:
+        page.facts(
+            [
+                ("Captured", f"{fmt.plural(graph.partitions, 'partition')}, {fmt.plural(graph.nodes, 'node')}"),
+                ("Capture", f"{fmt.milliseconds(graph.capture_ms)} (measured)"),
+                ("Instantiate", f"{fmt.milliseconds(graph.instantiate_ms)} (measured)"),
+                ("Graph pool", fmt.size(graph.pool_bytes)),
+            ]
+        )
+    elif graph.skip_reasons:
+        for reason in graph.skip_reasons:
+            where = f" ({reason.source.file}:{reason.source.line})" if reason.source else ""
+            page.text(f"{reason.detail}{where}")
+    else:
+        page.text("Nothing in this region would refuse capture." if graph.capturable else "It cannot be captured.")
+    for note in report.notes:
+        page.text(note, "muted")
+    return page
+
+
+def unit_page(index: RegionIndex, unit: Unit, focus: frozenset[str], theme: Theme) -> Page:
+    """A fusion group or an extern call."""
+    page = Page()
+    if isinstance(unit, Group):
+        page.heading("Why these are together")
+        page.text(unit.reason)
+    else:
+        page.heading("Why this is extern")
+        page.text(fmt.EXTERN_REASONS[unit.reason])
+        if unit.detail:
+            page.text(unit.detail)
+    page.facts(_unit_facts(index, unit))
+    page.heading(f"Ops ({len(unit.nodes)})")
+    current = next(iter(focus)) if len(focus) == 1 else ""
+    page.table("Ops", ("Node", "Op", "Output"), _op_rows(index, unit.nodes), current).chosen.connect(page.node_chosen)
+    if isinstance(unit, Group):
+        for title, names in (("Reads", unit.inputs), ("Writes", unit.outputs)):
+            if names:
+                page.heading(f"{title} ({len(names)})")
+                page.table(title, ("Tensor", "Shape", "Strides, bytes"), _tensor_rows(index, names)).chosen.connect(
+                    page.node_chosen
+                )
+    _neighbours(page, index, unit.nodes)
+    _sources(page, index, unit.nodes, theme)
+    return page
+
+
+def node_page(index: RegionIndex, node: Node, unit: Unit | None, theme: Theme) -> Page:
+    """One FX node, and the unit that it is part of."""
+    page = Page()
+    page.facts(_node_facts(node))
+    if node.args:
+        page.code(f"{node.op}({node.args})", theme)
+    others = [name for name in index.units_of.get(node.name, ()) if unit is None or name != unit.name]
+    if others:
+        page.text(f"Recomputed in {', '.join(others)}, which is cheaper than reading it.", "muted")
+    if unit is not None:
+        page.heading("Why it is in " + unit.name if isinstance(unit, Group) else "Why it is extern")
+        page.text(unit.reason if isinstance(unit, Group) else fmt.EXTERN_REASONS[unit.reason])
+        if isinstance(unit, ExternCall) and unit.detail:
+            page.text(unit.detail)
+        page.heading(f"Ops of {unit.name} ({len(unit.nodes)})")
+        ops = page.table("Ops", ("Node", "Op", "Output"), _op_rows(index, unit.nodes), node.name)
+        ops.chosen.connect(page.node_chosen)
+    for title, names in (("Inputs", node.inputs), ("Read by", index.readers.get(node.name, []))):
+        if names:
+            page.heading(f"{title} ({len(names)})")
+            page.table(title, ("Node", "Op", "Output"), _op_rows(index, names)).chosen.connect(page.node_chosen)
+    _neighbours(page, index, [node.name])
+    _sources(page, index, [node.name], theme)
+    return page
+
+
+def _unit_facts(index: RegionIndex, unit: Unit) -> list[tuple[str, str]]:
+    facts = [("Order", f"{unit.order + 1} of {len(index.schedule)} in the schedule")]
+    if isinstance(unit, ExternCall):
+        facts.append(("Call", unit.op))
+        if unit.runs_as:
+            facts.append(("On the GPU", f"runs as {unit.runs_as}"))
+    facts.append(("Memory traffic", f"{fmt.size(unit.estimated_bytes)} (estimated)"))
+    if isinstance(unit, Group) and unit.score_bytes:
+        facts.append(("Saved by fusing", f"{fmt.size(unit.score_bytes)} (estimated)"))
+    if unit.estimated_flops:
+        facts.append(("FLOPs", f"{fmt.flops(unit.estimated_flops)} (estimated)"))
+    if isinstance(unit, Group):
+        kernel = index.kernel_of(unit.name)
+        time_us, measured = kernel_time(kernel)
+        if time_us is not None:
+            facts.append(("Time", f"{fmt.microseconds(time_us)} ({'measured' if measured else 'estimated'})"))
+        facts.append(("Kernel", unit.kernel))
+        if unit.rule:
+            facts.append(("Rule", unit.rule))
+    return facts
+
+
+def _node_facts(node: Node) -> list[tuple[str, str]]:
+    facts = [("Op", node.op)]
+    for number, info in enumerate(node.outputs):
+        name = "Output" if len(node.outputs) == 1 else f"Output {number}"
+        facts.append((name, _tensor_text(info)))
+    if node.estimated_bytes:
+        facts.append(("Bytes, run alone", f"{fmt.size(node.estimated_bytes)} (estimated)"))
+    if node.estimated_flops:
+        facts.append(("FLOPs", f"{fmt.flops(node.estimated_flops)} (estimated)"))
+    where = node.provenance
+    if where.module_path:
+        facts.append(("Module", f"{where.module_path}  {where.module_type}".strip()))
+    return facts
+
+
+def _tensor_text(info: TensorInfo) -> str:
+    parts = [fmt.tensor(info)]
+    if info.stride:
+        parts.append(f"strides {fmt.strides(info)}")
+    if info.bytes:
+        parts.append(fmt.size(info.bytes))
+    return ", ".join(parts)
+
+
+def _op_rows(index: RegionIndex, names: list[str]) -> list[tuple[str, ...]]:
+    rows = []
+    for name in names:
+        node = index.nodes.get(name)
+        if node is not None:
+            rows.append((name, node.op, ", ".join(map(fmt.tensor, node.outputs))))
+    return rows
+
+
+def _tensor_rows(index: RegionIndex, names: list[str]) -> list[tuple[str, ...]]:
+    rows = []
+    for name in names:
+        node = index.nodes.get(name)
+        for info in node.outputs if node else ():
+            rows.append((name, fmt.tensor(info), f"{fmt.strides(info)}  {fmt.size(info.bytes)}".strip()))
+    return rows
+
+
+def _neighbours(page: Page, index: RegionIndex, nodes: list[str]) -> None:
+    found = index.neighbours(nodes)
+    if not found:
+        return
+    page.heading(f"Not fused with ({len(found)})")
+    rows = []
+    for neighbour in found:
+        refusal = neighbour.refusal
+        why = "no reason recorded"
+        if refusal is not None:
+            why = f"{fmt.REFUSAL_RULES[refusal.rule]}: {refusal.detail}" if refusal.detail else refusal.rule.value
+        rows.append((neighbour.unit, why))
+    page.table("Not fused with", ("Unit", "Why"), rows).chosen.connect(page.unit_chosen)
+
+
+def _sources(page: Page, index: RegionIndex, nodes: list[str], theme: Theme) -> None:
+    frames: dict[SourceLine, bool] = {}
+    for name in nodes:
+        node = index.nodes.get(name)
+        if node is not None and node.provenance.frames:
+            frame = node.provenance.frames[0]
+            frames[frame] = frames.get(frame, False) or node.provenance.exact
+    if not frames:
+        return
+    page.heading("Model source")
+    for frame, exact in list(frames.items())[:_MAX_LINES]:
+        inferred = "" if exact else "  (inferred)"
+        page.text(f"{frame.file}:{frame.line}  {frame.function}{inferred}", "muted")
+        page.code(frame.code.strip() or _line_of(index, frame), theme)
+    if len(frames) > _MAX_LINES:
+        page.text(f"and {len(frames) - _MAX_LINES} more lines", "muted")
+
+
+def _line_of(index: RegionIndex, frame: SourceLine) -> str:
+    lines = index.report.sources.get(frame.file, "").splitlines()
+    return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
