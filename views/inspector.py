@@ -82,7 +82,7 @@ class Inspector(QWidget):
         self._forward.setEnabled(can_go_forward)
 
     @property
-    def page(self) -> QWidget:
+    def page(self) -> QWidget | None:
         """The facts shown now."""
         return self._scroll.widget()
 

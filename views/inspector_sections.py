@@ -256,7 +256,7 @@ def _tensor_text(info: TensorInfo) -> str:
 
 
 def _op_rows(index: RegionIndex, names: list[str]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in names:
         node = index.nodes.get(name)
         if node is not None:
@@ -265,7 +265,7 @@ def _op_rows(index: RegionIndex, names: list[str]) -> list[tuple[str, ...]]:
 
 
 def _tensor_rows(index: RegionIndex, names: list[str]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name in names:
         node = index.nodes.get(name)
         for info in node.outputs if node else ():
@@ -278,7 +278,7 @@ def _neighbours(page: Page, index: RegionIndex, nodes: list[str]) -> None:
     if not found:
         return
     page.heading(f"Not fused with ({len(found)})")
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for neighbour in found:
         refusal = neighbour.refusal
         why = "no reason recorded"

@@ -23,6 +23,7 @@ class KernelPanel(QWidget):
         self._kernel: Kernel | None = None
         self._tab_keys: list[str] = []
         self._shown = ("", "")
+        self._marked: list[int] = []
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -100,7 +101,7 @@ class KernelPanel(QWidget):
             self.tabs.setCurrentIndex(keys.index(kept))
         self.tabs.blockSignals(False)
         self._shown = ("", "")
-        self._marked: list[int] = []
+        self._marked = []
 
     def _show_tab(self, position: int) -> None:
         kernel = self._kernel
@@ -129,7 +130,7 @@ def kernel_facts(kernel: Kernel) -> str:
     config = dict(kernel.config)
     warps = config.pop("num_warps", None)
     facts = [
-        f"grid {' × '.join(map(str, kernel.grid))}" if kernel.grid else "",  # noqa: RUF001
+        f"grid {' × '.join(map(str, kernel.grid))}" if kernel.grid else "",
         f"{warps} warps" if warps is not None else "",
         f"{kernel.registers} registers" if kernel.registers is not None else "",
         f"{kernel.spills} spills" if kernel.spills is not None else "",

@@ -1,0 +1,121 @@
+"""Panels of text at the bottom: generated programs, graph breaks, messages."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from compiler.report import Report
+from views.code_view import CodeView
+from views.icons import pixmap
+from views.message_bar import Message
+from views.theme import Theme
+from views.widgets import icon_button, label, recolor
+
+
+class ProgramPanel(QWidget):
+    """A Python text of a region; put into the editor when first seen."""
+
+    def __init__(self, name: str, missing: str, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._missing = missing
+        self._text = ""
+        self._shown: str | None = None
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 4, 8, 0)
+        self.code = CodeView(theme)
+        self.code.setAccessibleName(name)
+        row.addWidget(self.code, 1)
+        copy = icon_button("copy", f"Copy the {name}", self._copy, theme)
+        row.addWidget(copy, 0, Qt.AlignmentFlag.AlignTop)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.code.set_theme(theme)
+        recolor(self, theme)
+
+    def set_text(self, text: str) -> None:
+        """Show another text."""
+        self._text = text or f"# {self._missing}\n"
+        if self.isVisible():
+            self._fill()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Fill what was set while hidden."""
+        super().showEvent(event)
+        self._fill()
+
+    def _fill(self) -> None:
+        if self._shown != self._text:
+            self._shown = self._text
+            self.code.set_code(self._text, "python")
+
+    def _copy(self) -> None:
+        QApplication.clipboard().setText(self._text)
+
+
+class ListPanel(QScrollArea):
+    """Entries below one another: a sign, a sentence, a second line."""
+
+    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self._theme = theme
+        self._entries: list[tuple[str, str, str]] = []
+        self._empty = ""
+        self._fill()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self._fill()
+
+    def set_entries(self, entries: list[tuple[str, str, str]], empty: str) -> None:
+        """Show (level, sentence, second line) entries, or ``empty`` where there are none."""
+        self._entries = entries
+        self._empty = empty
+        self._fill()
+
+    def _fill(self) -> None:
+        page = QWidget()
+        page.setProperty("role", "page")
+        column = QVBoxLayout(page)
+        column.setContentsMargins(14, 10, 14, 10)
+        column.setSpacing(10)
+        colors = {"error": self._theme.danger, "warning": self._theme.warning, "success": self._theme.success}
+        for level, text, second in self._entries:
+            row = QHBoxLayout()
+            row.setSpacing(10)
+            sign = label()
+            name = "split" if level == "break" else level
+            sign.setPixmap(pixmap(name, colors.get(level, self._theme.accent), 16))
+            row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
+            texts = QVBoxLayout()
+            texts.setSpacing(2)
+            texts.addWidget(label(text, wrap=True, selectable=True))
+            if second:
+                texts.addWidget(label(second, "muted", wrap=True, selectable=True))
+            row.addLayout(texts, 1)
+            column.addLayout(row)
+        if not self._entries:
+            column.addWidget(label(self._empty, "muted", wrap=True))
+        column.addStretch()
+        self.setWidget(page)
+
+
+def break_entries(report: Report) -> list[tuple[str, str, str]]:
+    """Graph breaks and recompiles of a report as entries of a ListPanel."""
+    entries = []
+    for found in report.graph_breaks:
+        where = f"{found.source.file}:{found.source.line}  {found.source.code.strip()}" if found.source else ""
+        entries.append(("break", found.reason, "\n".join(part for part in (where, found.detail) if part)))
+    entries += [("info", f"Recompiled: {reason}", "") for reason in report.recompiles]
+    return entries
+
+
+def message_entry(message: Message) -> tuple[str, str, str]:
+    """A message as an entry of a ListPanel."""
+    return message.level, message.text, "\n".join(part for part in (message.hint, message.detail) if part)
