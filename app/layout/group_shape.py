@@ -1,0 +1,147 @@
+"""The inside of one fusion group, laid out once for all groups of the same structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from app.layout.graph_layout import FloatArray
+from app.layout.labels import TITLE_HEIGHT, Size
+from app.layout.layered import Items, Link, Spacing, arrange
+from app.layout.ranks import Cancelled, rank_items
+
+INNER_STUB = Size(88.0, 18.0)  # one width for all, so that groups which differ in names only share a shape
+_SPACING = Spacing(across=16.0, down=24.0)
+_PADDING = 14.0
+_LONGEST = 12  # ranks that an edge may cross inside a group before it is cut to a stub
+_LONGEST_EXIT = 40  # ranks to the group's bottom from which a value still gets a port there
+
+
+class GroupStructure(NamedTuple):
+    """What the inside of a group depends on. Members and inputs are local indices; equal structures look the same."""
+
+    sizes: tuple[Size, ...]
+    inner: tuple[tuple[int, int], ...]  # producer, consumer; producers come first
+    inputs: tuple[tuple[int, int], ...]  # input, consumer
+    outputs: tuple[int, ...]  # members read from outside
+    title_width: float
+
+
+@dataclass(frozen=True)
+class InnerStub:
+    """A label that stands for an edge too long to draw inside the group. Producers >= 0 are members, ~i is input i."""
+
+    left: float
+    top: float
+    producer: int
+    consumer: int
+
+
+@dataclass(frozen=True, eq=False)
+class GroupShape:
+    """A laid-out group, relative to its left top corner.
+
+    ``entries`` holds the pieces of each (input, consumer) edge, ``exits`` of each output down to the bottom,
+    ``inner`` of each (producer, consumer) edge. Ports are x coordinates on the top and bottom side.
+    """
+
+    width: float
+    height: float
+    rects: FloatArray  # (members, 4)
+    pieces: FloatArray  # (pieces, 4)
+    in_ports: dict[int, float]
+    out_ports: dict[int, float]
+    entries: dict[tuple[int, int], list[int]]
+    exits: dict[int, list[int]]
+    inner: dict[tuple[int, int], list[int]]
+    stubs: tuple[InnerStub, ...]
+
+
+def lay_out_group(structure: GroupStructure, cancelled: Cancelled | None = None) -> GroupShape:
+    """Places the members of a group in rows between a row of input ports and a row of output ports."""
+    members = len(structure.sizes)
+    successors: list[list[int]] = [[] for _ in range(members)]
+    for producer, consumer in structure.inner:
+        successors[producer].append(consumer)
+    ranks, _ = rank_items(successors)
+    items = Items()
+    for size, rank in zip(structure.sizes, ranks, strict=True):
+        items.add(size.width, size.height, rank + 1)
+    links: list[Link] = []
+    keys: list[tuple[str, int, int]] = []
+    cut: list[tuple[int, int, int]] = []  # stub item, producer, consumer
+
+    def connect(kind: str, producer: int, consumer: int, source: int, target: int) -> None:
+        links.append(Link(source, target))
+        keys.append((kind, producer, consumer))
+
+    def cut_off(kind: str, producer: int, consumer: int) -> None:
+        stub = items.add(*INNER_STUB, items.rank[consumer] - 1, low=True)
+        cut.append((stub, producer if kind == "inner" else ~producer, consumer))
+        connect(kind, producer, consumer, stub, consumer)
+
+    # The row of ports is as high as the title, so that edges come out below it.
+    port_of: dict[int, int] = {}
+    for source, consumer in structure.inputs:
+        if items.rank[consumer] > _LONGEST:
+            cut_off("entry", source, consumer)
+        else:
+            if source not in port_of:
+                port_of[source] = items.add(0.0, TITLE_HEIGHT, 0)
+            connect("entry", source, consumer, port_of[source], consumer)
+    for producer, consumer in structure.inner:
+        if items.rank[consumer] - items.rank[producer] > _LONGEST:
+            cut_off("inner", producer, consumer)
+        else:
+            connect("inner", producer, consumer, producer, consumer)
+    bottom = max(ranks, default=0) + 2
+    exit_of: dict[int, int] = {}
+    for member in structure.outputs:
+        if bottom - items.rank[member] <= _LONGEST_EXIT:
+            exit_of[member] = items.add(0.0, 0.0, bottom)
+            connect("exit", member, member, member, exit_of[member])
+    if not port_of:
+        items.add(0.0, TITLE_HEIGHT, 0)  # holds the title's place
+
+    done = arrange(items, links, _SPACING, cancelled)
+    left = min(x - width / 2 for x, width in zip(done.x, items.width, strict=True))
+    right = max(x + width / 2 for x, width in zip(done.x, items.width, strict=True))
+    width = max(right - left + 2 * _PADDING, structure.title_width)
+    shift = (width - right - left) / 2
+    height = max(top + h for top, h in zip(done.top, items.height, strict=True))
+    if not exit_of:
+        height += _PADDING
+    rects = np.array(
+        [[done.x[i] + shift - items.width[i] / 2, done.top[i], *structure.sizes[i]] for i in range(members)],
+        np.float32,
+    ).reshape(-1, 4)
+    pieces = np.array(done.pieces, np.float32).reshape(-1, 4)
+    pieces[:, 0::2] += shift
+    entries: dict[tuple[int, int], list[int]] = {}
+    exits: dict[int, list[int]] = {}
+    inner: dict[tuple[int, int], list[int]] = {}
+    for (kind, producer, consumer), used in zip(keys, done.link_pieces, strict=True):
+        if kind == "entry":
+            entries[producer, consumer] = used
+        elif kind == "inner":
+            inner[producer, consumer] = used
+        else:
+            exits[producer] = used
+    # A port's row is crossed on the way in: the stretch from the top side to the row's bottom.
+    return GroupShape(
+        width=width,
+        height=height,
+        rects=rects,
+        pieces=pieces,
+        in_ports={source: done.x[item] + shift for source, item in port_of.items()},
+        out_ports={member: done.x[item] + shift for member, item in exit_of.items()},
+        entries=entries,
+        exits=exits,
+        inner=inner,
+        stubs=tuple(
+            InnerStub(done.x[item] + shift - INNER_STUB.width / 2, done.top[item], producer, consumer)
+            for item, producer, consumer in cut
+        ),
+    )

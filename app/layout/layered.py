@@ -1,0 +1,424 @@
+"""One level of the layout: items with ranks become rows, rows are ordered by barycenters, placed and routed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.layout.placement import place_in_order
+from app.layout.ranks import Cancelled, poll
+
+_PORT_SPACING = 14.0  # between edges that arrive at one item
+_WEIGHT_ITEM, _WEIGHT_MIXED, _WEIGHT_DUMMY = 1.0, 2.0, 8.0  # long edges want to be straight most
+_WEIGHT_ALONE = 0.1
+_WEIGHT_CHAIN = 64.0  # an item's only producer whose only consumer it is
+_AXIS_SHARE = 0.15  # how much joins lean to the middle; without it, equal lopsided layers add up
+_EDGE_SHARE = 0.6  # of the distance between boxes, between two edges
+_STEEPEST = 0.12  # a gap grows with the widest move across it, so that curves do not lie flat
+_WIDEST_GAP = 110.0
+
+
+Neighbour = tuple[int, float, float]  # item, where it wants this one relative to itself, weight
+
+
+class Link(NamedTuple):
+    """An edge between two items; offsets are from an item's centre. ``in_offset`` None: wherever there is room."""
+
+    source: int
+    target: int
+    out_offset: float = 0.0
+    in_offset: float | None = None
+
+
+@dataclass
+class Items:
+    """The boxes to arrange. ``low`` ones sit at the bottom of their row, near their consumers."""
+
+    width: list[float] = field(default_factory=list)
+    height: list[float] = field(default_factory=list)
+    rank: list[int] = field(default_factory=list)
+    low: list[bool] = field(default_factory=list)
+
+    def add(self, width: float, height: float, rank: int, low: bool = False) -> int:
+        """Appends an item and returns its index."""
+        self.width.append(width)
+        self.height.append(height)
+        self.rank.append(rank)
+        self.low.append(low)
+        return len(self.rank) - 1
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """Least distances between boxes, in pixels at scale 1."""
+
+    across: float
+    down: float
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Centres and tops of the items, the pieces of all edges, and each link's pieces from source to target."""
+
+    x: list[float]
+    top: list[float]
+    pieces: list[tuple[float, float, float, float]]
+    link_pieces: list[list[int]]
+
+
+def arrange(items: Items, links: list[Link], spacing: Spacing, cancelled: Cancelled | None = None) -> Arrangement:
+    """Places items and routes links. Every link must go to a higher rank.
+
+    Raises:
+        LayoutCancelled: ``cancelled`` returned True.
+    """
+    graph = _Graph(items, links)
+    graph.sweep_all(spacing, cancelled)
+    poll(cancelled)
+    return graph.route(spacing)
+
+
+class _Graph:
+    """The items and the dummies of long links. A dummy is where a link crosses a row."""
+
+    def __init__(self, items: Items, links: list[Link]) -> None:
+        self.items = items
+        self.links = links
+        self.width = list(items.width)
+        self.rank = list(items.rank)
+        self.above: list[list[Neighbour]] = [[] for _ in self.rank]
+        self.below: list[list[Neighbour]] = [[] for _ in self.rank]
+        self.chains: dict[tuple[int, float], list[int]] = {}
+        for link in links:
+            self._connect(link)
+        self.layers: list[list[int]] = [[] for _ in range(max(self.rank, default=-1) + 1)]
+        for item, rank in enumerate(self.rank):
+            self.layers[rank].append(item)
+        self.offsets: list[list[float]] = [[] for _ in self.layers]
+        self.x = [0.0] * (len(self.rank) + 1)  # the last one is the axis, an item that never moves
+
+    def _connect(self, link: Link) -> None:
+        """Adds a link, through dummies that it shares with the other links of the same value."""
+        source, target, out_offset, in_offset = link
+        rank, above, below = self.rank, self.above, self.below
+        length = rank[target] - rank[source] - 1
+        arrive = in_offset or 0.0
+        if length <= 0:
+            above[target].append((source, out_offset - arrive, _WEIGHT_ITEM))
+            below[source].append((target, arrive - out_offset, _WEIGHT_ITEM))
+            return
+        chain = self.chains.setdefault((source, out_offset), [])
+        while len(chain) < length:
+            dummy = len(rank)
+            self.width.append(0.0)
+            rank.append(rank[source] + len(chain) + 1)
+            if chain:
+                above.append([(chain[-1], 0.0, _WEIGHT_DUMMY)])
+                below[chain[-1]].append((dummy, 0.0, _WEIGHT_DUMMY))
+            else:
+                above.append([(source, out_offset, _WEIGHT_MIXED)])
+                below[source].append((dummy, -out_offset, _WEIGHT_MIXED))
+            below.append([])
+            chain.append(dummy)
+        above[target].append((chain[length - 1], -arrive, _WEIGHT_MIXED))
+        below[chain[length - 1]].append((target, arrive, _WEIGHT_MIXED))
+
+    def sweep_all(self, spacing: Spacing, cancelled: Cancelled | None) -> None:
+        """Orders and places every row: down and up by neighbours on one side, then balanced between both."""
+        for row in range(len(self.layers)):
+            self._pack(row, spacing)
+        down, up = range(len(self.layers)), range(len(self.layers) - 1, -1, -1)
+        above, below = self._leaning(self.above), self._leaning(self.below)
+        self._sweep(down, _either(above, below), True, spacing, cancelled)
+        self._sweep(up, _either(below, above), True, spacing, cancelled)
+        self._sweep(down, _either(above, below), True, spacing, cancelled)
+        above, below = self._leading()
+        self._sweep(up, _either(below, above), True, spacing, cancelled)
+        self._sweep(down, _either(above, below), False, spacing, cancelled)
+        both = [up_ + down_ for up_, down_ in zip(above, below, strict=True)]
+        self._sweep(up, both, False, spacing, cancelled)
+        self._sweep(down, both, False, spacing, cancelled)
+        self._straighten(spacing)
+
+    def _pack(self, row: int, spacing: Spacing) -> None:
+        """Puts a row's items side by side around the axis, and notes their distances from the first."""
+        layer, width = self.layers[row], self.width
+        offsets = self._measure(row, spacing)
+        middle = (offsets[-1] + (width[layer[-1]] - width[layer[0]]) / 2) / 2 if layer else 0.0
+        for item, offset in zip(layer, offsets, strict=True):
+            self.x[item] = offset - middle
+
+    def _measure(self, row: int, spacing: Spacing) -> list[float]:
+        """Least distances of a row's centres from its first one, in the present order."""
+        offsets: list[float] = []
+        offset = before = 0.0
+        for item in self.layers[row]:
+            own = self.width[item]
+            if offsets:
+                # Two passing edges may run closer together than boxes.
+                offset += (before + own) / 2 + (spacing.across if before or own else spacing.across * _EDGE_SHARE)
+            before = own
+            offsets.append(offset)
+        self.offsets[row] = offsets
+        return offsets
+
+    def _sweep(
+        self,
+        rows: range,
+        neighbours: list[list[Neighbour]],
+        reorder: bool,
+        spacing: Spacing,
+        cancelled: Cancelled | None,
+    ) -> None:
+        """Moves each row's items to the weighted mean of where their neighbours want them, in that order if asked."""
+        x = self.x
+        for count, row in enumerate(rows):
+            if not count % 128:
+                poll(cancelled)
+            layer = self.layers[row]
+            wished: list[float] = []
+            weights: list[float] = []
+            for item in layer:
+                links = neighbours[item]
+                if len(links) == 1:
+                    other, shift, total = links[0]
+                    wished.append(x[other] + shift)
+                elif links:
+                    total = moment = 0.0
+                    for other, shift, weight in links:
+                        total += weight
+                        moment += weight * (x[other] + shift)
+                    wished.append(moment / total)
+                else:
+                    wished.append(x[item])
+                    total = _WEIGHT_ALONE
+                weights.append(total)
+            if len(layer) == 1:
+                x[layer[0]] = wished[0]
+                continue
+            offsets = self.offsets[row]
+            if reorder:
+                order = sorted(range(len(layer)), key=wished.__getitem__)
+                ordered = [layer[i] for i in order]
+                if ordered != layer:
+                    layer[:] = ordered
+                    wished = [wished[i] for i in order]
+                    weights = [weights[i] for i in order]
+                    offsets = self._measure(row, spacing)
+            for item, value in zip(layer, place_in_order(wished, weights, offsets), strict=True):
+                x[item] = value
+
+    def _leading(self) -> tuple[list[list[Neighbour]], list[list[Neighbour]]]:
+        """The neighbours that placement follows: a chain's items follow one another alone and so stand straight.
+
+        Without this every parameter beside a chain pulls it a little, and a deep graph leans over by thousands of
+        pixels. Late items (parameters, stubs) never lead anything else.
+        """
+        boxes = len(self.items.rank)
+        low = self.items.low
+        above: list[list[Neighbour]] = []
+        for item, links in enumerate(self.above):
+            if item < boxes and len(links) > 1:
+                early = [link for link in links if link[0] >= boxes or not low[link[0]]] or links
+                near = [link for link in early if link[0] < boxes]
+                links = near if len(near) == 1 else early
+            above.append(links)
+        below: list[list[Neighbour]] = []
+        for item, links in enumerate(self.below):
+            if item < boxes and len(links) > 1:
+                near = [link for link in links if link[0] < boxes]
+                links = near if len(near) == 1 else links
+            below.append(links)
+        for item, links in enumerate(above):
+            if len(links) == 1 and item < boxes:
+                source, shift, _ = links[0]
+                if source < boxes and len(below[source]) == 1 and below[source][0][0] == item:
+                    above[item] = [(source, shift, _WEIGHT_CHAIN)]
+                    below[source] = [(item, -shift, _WEIGHT_CHAIN)]
+        return self._leaning(above), self._leaning(below)
+
+    def _leaning(self, neighbours: list[list[Neighbour]]) -> list[list[Neighbour]]:
+        """The neighbours, with the axis added where there are several."""
+        axis = len(self.rank)
+        return [
+            [*links, (axis, 0.0, _AXIS_SHARE * sum(link[2] for link in links))] if len(links) > 1 else links
+            for links in neighbours
+        ]
+
+    def _straighten(self, spacing: Spacing) -> None:
+        """Gives every long link as few bends as its rows leave room for.
+
+        A dummy may move between its neighbours in the row. Walking down a chain, dummies stay in one straight run as
+        long as their ranges have a common part.
+        """
+        x = self.x
+        place = [0] * len(self.rank)
+        for layer in self.layers:
+            for i, item in enumerate(layer):
+                place[item] = i
+        for (source, out_offset), chain in self.chains.items():
+            aim = x[source] + out_offset
+            start = 0
+            while start < len(chain):
+                low, high = self._range(chain[start], place, spacing)
+                end = start + 1
+                while end < len(chain):
+                    left, right = self._range(chain[end], place, spacing)
+                    if max(low, left) > min(high, right):
+                        break
+                    low, high = max(low, left), min(high, right)
+                    end += 1
+                if end == len(chain) and self.below[chain[-1]] and not low <= aim <= high:
+                    aim = x[self.below[chain[-1]][0][0]] - self.below[chain[-1]][0][1]
+                aim = min(max(aim, low), high)
+                for dummy in chain[start:end]:
+                    x[dummy] = aim
+                start = end
+
+    def _range(self, dummy: int, place: list[int], spacing: Spacing) -> tuple[float, float]:
+        """From where to where a dummy may move without touching its row's neighbours."""
+        layer, i, x, width = self.layers[self.rank[dummy]], place[dummy], self.x, self.width
+        left, right = -math.inf, math.inf
+        if i:
+            other = layer[i - 1]
+            left = x[other] + width[other] / 2 + spacing.across * (1.0 if width[other] else _EDGE_SHARE)
+        if i + 1 < len(layer):
+            other = layer[i + 1]
+            right = x[other] - width[other] / 2 - spacing.across * (1.0 if width[other] else _EDGE_SHARE)
+        return min(left, x[dummy]), max(right, x[dummy])
+
+    def route(self, spacing: Spacing) -> Arrangement:
+        """Gives rows their heights and links their pieces."""
+        items, rank, x = self.items, self.rank, self.x
+        row_height = [0.0] * len(self.layers)
+        for item, height in enumerate(items.height):
+            row_height[rank[item]] = max(row_height[rank[item]], height)
+        reach = [0.0] * len(self.layers)
+        for item, targets in enumerate(self.below):
+            for target, shift, _ in targets:
+                reach[rank[item]] = max(reach[rank[item]], abs(x[target] - x[item] - shift))
+        row_top: list[float] = []
+        y = 0.0
+        for row, height in enumerate(row_height):
+            row_top.append(y)
+            y += height + min(max(spacing.down, _STEEPEST * reach[row]), max(_WIDEST_GAP, spacing.down))
+        row_bottom = [top + height for top, height in zip(row_top, row_height, strict=True)]
+        tops = [
+            row_bottom[rank[i]] - height if items.low[i] else row_top[rank[i]] for i, height in enumerate(items.height)
+        ]
+        self._raise(tops, row_bottom, spacing)
+        ports = self._arrival_ports()
+        router = _Router(x, tops, items.height, rank, row_top, row_bottom)
+        link_pieces = [
+            router.link(link, self.chains.get(link[:1] + link[2:3], []), ports[i]) for i, link in enumerate(self.links)
+        ]
+        return Arrangement(x[: len(tops)], tops, router.pieces, link_pieces)
+
+    def _raise(self, tops: list[float], row_bottom: list[float], spacing: Spacing) -> None:
+        """Moves an item up to its only producer where the producer's row is high and leaves room below it.
+
+        The room must be the producer's own column: nothing else leaves the producer, and the item is within its width.
+        """
+        items, rank, x = self.items, self.rank, self.x
+        room = [row_bottom[rank[item]] for item in range(len(tops))]
+        for layer in self.layers:
+            for item in layer:
+                if item >= len(tops) or len(self.above[item]) != 1 or items.low[item]:
+                    continue
+                source = self.above[item][0][0]
+                if source >= len(tops) or len(self.below[source]) != 1:
+                    continue
+                if abs(x[item] - x[source]) > (items.width[source] - items.width[item] + spacing.across) / 2:
+                    continue
+                top = tops[source] + items.height[source] + spacing.down
+                if top + items.height[item] <= room[source]:
+                    tops[item] = top
+                    room[item] = room[source]
+
+    def _arrival_ports(self) -> list[float]:
+        """The x at which each link arrives; links without a fixed port spread over the target in order of origin."""
+        x, rank = self.x, self.rank
+        ports = [0.0] * len(self.links)
+        free: dict[int, list[tuple[float, int]]] = {}
+        for i, (source, target, out_offset, in_offset) in enumerate(self.links):
+            if in_offset is not None:
+                ports[i] = x[target] + in_offset
+                continue
+            length = rank[target] - rank[source] - 1
+            origin = x[self.chains[source, out_offset][length - 1]] if length > 0 else x[source] + out_offset
+            free.setdefault(target, []).append((origin, i))
+        for target, arriving in free.items():
+            arriving.sort()
+            step = min(_PORT_SPACING, max(self.width[target] - 16.0, 0.0) / max(len(arriving) - 1, 1))
+            left = x[target] - step * (len(arriving) - 1) / 2
+            for place, (_, i) in enumerate(arriving):
+                ports[i] = left + step * place
+        return ports
+
+
+def _either(first: list[list[Neighbour]], second: list[list[Neighbour]]) -> list[list[Neighbour]]:
+    """Each item's neighbours on the first side, or on the second if it has none there."""
+    return [a or b for a, b in zip(first, second, strict=True)]
+
+
+class _Router:
+    """Makes pieces, once for every stretch that several links share."""
+
+    def __init__(
+        self,
+        x: list[float],
+        top: list[float],
+        height: list[float],
+        rank: list[int],
+        row_top: list[float],
+        row_bottom: list[float],
+    ) -> None:
+        self.x, self.top, self.height, self.rank = x, top, height, rank
+        self.row_top, self.row_bottom = row_top, row_bottom
+        self.pieces: list[tuple[float, float, float, float]] = []
+        self._leaving: dict[tuple[int, float], list[list[int]]] = {}
+
+    def link(self, link: Link, chain: list[int], arrive: float) -> list[int]:
+        """The pieces of one link: down its chain as far as it goes, then over to the target."""
+        source, target, out_offset, _ = link
+        row = self.rank[target]
+        if self.top[target] < self.row_top[row] - 0.5:  # raised to its producer
+            return [
+                self._add(self.x[source] + out_offset, self.top[source] + self.height[source], arrive, self.top[target])
+            ]
+        length = max(self.rank[target] - self.rank[source] - 1, 0)
+        leaving = self._leaving.setdefault((source, out_offset), [])
+        if not leaving:
+            leaving.append(self._exit(source, out_offset))
+        while len(leaving) <= length:
+            leaving.append([*leaving[-1], *self._step(source, out_offset, chain, len(leaving))])
+        start = self.x[chain[length - 1]] if length else self.x[source] + out_offset
+        pieces = [*leaving[length], self._add(start, self.row_bottom[row - 1], arrive, self.row_top[row])]
+        if self.top[target] > self.row_top[row] + 0.5:
+            pieces.append(self._add(arrive, self.row_top[row], arrive, self.top[target]))
+        return pieces
+
+    def _exit(self, source: int, out_offset: float) -> list[int]:
+        """From an item's bottom straight to the bottom of its row, if the row is higher than the item."""
+        bottom, row_bottom = self.top[source] + self.height[source], self.row_bottom[self.rank[source]]
+        if row_bottom <= bottom + 0.5:
+            return []
+        x = self.x[source] + out_offset
+        return [self._add(x, bottom, x, row_bottom)]
+
+    def _step(self, source: int, out_offset: float, chain: list[int], number: int) -> list[int]:
+        """From the row above a chain's dummy ``number`` (1 is the first) through the dummy's row."""
+        dummy = chain[number - 1]
+        start = self.x[chain[number - 2]] if number > 1 else self.x[source] + out_offset
+        row, x = self.rank[dummy], self.x[dummy]
+        if start == x:
+            return [self._add(x, self.row_bottom[row - 1], x, self.row_bottom[row])]
+        pieces = [self._add(start, self.row_bottom[row - 1], x, self.row_top[row])]
+        if self.row_bottom[row] > self.row_top[row]:
+            pieces.append(self._add(x, self.row_top[row], x, self.row_bottom[row]))
+        return pieces
+
+    def _add(self, x0: float, y0: float, x1: float, y1: float) -> int:
+        self.pieces.append((x0, y0, x1, y1))
+        return len(self.pieces) - 1

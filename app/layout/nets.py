@@ -1,0 +1,83 @@
+"""Nets of the upper level: which values run to which units as lines, and which are cut to stubs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from app.layout.graph_layout import NodeStyle
+from app.layout.ranks import rank_items, topological_order
+from app.layout.units import UnitGraph
+
+_LIMITS = (32, 24, 16, 12, 8, 5, 3, 2, 1)  # ranks that a line may cross, the most generous first
+_DUMMIES_PER_UNIT = 1.5
+_SHARED_FROM, _SHARED_LIMIT = 6, 3  # an input of more units than this is drawn to near ones only
+_MOST_STUBS = 6  # at one unit; more become one stub that counts them
+
+
+class Net(NamedTuple):
+    """A value on its way into a unit."""
+
+    producer: int  # node
+    target: int  # unit
+
+
+@dataclass(frozen=True)
+class Nets:
+    """Ranks of the units, the nets drawn as lines, and the cut ones by unit. ``counted`` units get one stub for all."""
+
+    rank: list[int]
+    late: list[bool]
+    lines: list[Net]
+    cut: dict[int, list[int]]
+    counted: set[int]
+
+
+def plan_nets(graph: UnitGraph) -> Nets:
+    """Ranks the units and decides which nets are short enough to draw.
+
+    Without the cut, inputs that every layer reads (rotary tables, masks) would take a place in every row.
+    """
+    units, unit_of = graph.units, graph.unit_of
+    nets = [Net(producer, target) for target, unit in enumerate(units) for producer in unit.inputs]
+    successors: list[dict[int, None]] = [{} for _ in units]
+    for producer, target in nets:
+        successors[unit_of[producer]][target] = None
+    order_edges = [list(targets) for targets in successors]
+    _, back = topological_order(order_edges)
+    if back:
+        order_edges = [[b for b in targets if (a, b) not in back] for a, targets in enumerate(order_edges)]
+    sink = next((unit_of[i] for i, style in enumerate(graph.styles) if style is NodeStyle.OUTPUT), None)
+    rank, late = rank_items(order_edges, sink)
+    spans = [rank[target] - rank[unit_of[producer]] for producer, target in nets]
+    limits = _limits(graph, nets, spans)
+    lines: list[Net] = []
+    cut: dict[int, list[int]] = {}
+    for net, span, limit in zip(nets, spans, limits, strict=True):
+        shape = units[unit_of[net.producer]].shape
+        has_port = shape is None or graph.local_of[net.producer] in shape.out_ports
+        if 0 < span <= limit and has_port and (unit_of[net.producer], net.target) not in back:
+            lines.append(net)
+        else:
+            cut.setdefault(net.target, []).append(net.producer)
+    if any(rank[target] == 0 for target in cut):
+        rank = [r + 1 for r in rank]  # room for stubs above the first row
+    return Nets(rank, late, lines, cut, {target for target, all_ in cut.items() if len(all_) > _MOST_STUBS})
+
+
+def _limits(graph: UnitGraph, nets: list[Net], spans: list[int]) -> list[int]:
+    """How many ranks each net may cross, so that all lines together stay linear in the number of units."""
+    fan_out: dict[int, int] = {}
+    for producer, _ in nets:
+        fan_out[producer] = fan_out.get(producer, 0) + 1
+    shared = [graph.styles[producer] is NodeStyle.PILL and fan_out[producer] > _SHARED_FROM for producer, _ in nets]
+    budget = _DUMMIES_PER_UNIT * len(graph.units)
+    limit = _LIMITS[-1]
+    for limit in _LIMITS:
+        longest: dict[int, int] = {}
+        for (producer, _), span, is_shared in zip(nets, spans, shared, strict=True):
+            if span <= (min(limit, _SHARED_LIMIT) if is_shared else limit) and span > longest.get(producer, 0):
+                longest[producer] = span
+        if sum(longest.values()) - len(longest) <= budget:
+            break
+    return [min(limit, _SHARED_LIMIT) if is_shared else limit for is_shared in shared]
