@@ -1,0 +1,1 @@
+"""What runs on the GPU: the executable, CUDA Graphs, timing, modes."""
