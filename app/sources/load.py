@@ -15,7 +15,7 @@ from app.sources.python import UserFunction, function_in_file, function_in_modul
 from app.sources.spec import SourceError, SourceKind, SourceSpec
 
 _EXPECTED = "Return (module_or_function, example_inputs), with the inputs in a tuple."
-_MAX_SOURCE_BYTES = 1 << 20
+MAX_SOURCE_BYTES = 1 << 20  # larger files are generated ones, not worth a place in a session
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,31 @@ class LoadedSource:
     remaining: dict[str, str] = field(default_factory=dict)
 
 
-def load_source(spec: SourceSpec, options: Mapping[str, str] | None = None, allow_unsafe: bool = False) -> LoadedSource:
-    """Load ``spec``; an option that names a parameter of its function is passed to it.
+def load_source(
+    spec: SourceSpec, options: Mapping[str, str] | None = None, allow_unsafe: bool = False, device: str = "cpu"
+) -> LoadedSource:
+    """Load ``spec`` onto ``device``; an option that names a parameter of its function is passed to it.
 
     Raises:
         SourceError: the source is at fault; ``code`` "unsafe" if ``allow_unsafe`` would help.
     """
+    import torch
+
     options = dict(options or {})
     if spec.kind is SourceKind.PROGRAM:
         assert spec.path is not None
-        model, inputs = load_program(spec.path, allow_unsafe)
-        return LoadedSource(model, inputs, spec.name, False, {}, options)
+        model, inputs = load_program(spec.path, allow_unsafe, device)
+        return LoadedSource(model, _moved(inputs, device), spec.name, False, {}, options)
     before = set(sys.modules)
     function = _find(spec)
     taken = {name: value for name, value in options.items() if name in function.parameters}
     returned = function.call({**taken, **spec.options})
     model, inputs = check_returned(function.place, returned)
+    if device != "cpu" and isinstance(model, torch.nn.Module):
+        model = model.to(device)
     return LoadedSource(
         model=model,
-        inputs=inputs,
+        inputs=_moved(inputs, device),
         name=spec.name,
         training=function.training,
         files=user_files(function.file, set(sys.modules) - before),
@@ -92,6 +98,18 @@ def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tu
     return model, tuple(inputs)
 
 
+def _moved(inputs: tuple[Any, ...], device: str) -> tuple[Any, ...]:
+    """``inputs`` with every tensor on ``device``, still a leaf where it was one."""
+    import torch
+    from torch.utils._pytree import tree_map_only
+
+    def move(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach().to(device).requires_grad_(tensor.requires_grad)
+
+    moved: tuple[Any, ...] = inputs if device == "cpu" else tree_map_only(torch.Tensor, move, inputs)
+    return moved
+
+
 def user_files(file: Path, imported: set[str]) -> dict[str, str]:
     """Text of ``file`` and of the user's own modules among ``imported`` (not installed packages), by file name."""
     installed = tuple(Path(sysconfig.get_path(key)).resolve() for key in ("stdlib", "purelib", "platlib"))
@@ -100,6 +118,6 @@ def user_files(file: Path, imported: set[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for path in paths:
         inside = any(path.resolve().is_relative_to(folder) for folder in installed)
-        if path.suffix == ".py" and path.is_file() and not inside and path.stat().st_size <= _MAX_SOURCE_BYTES:
+        if path.suffix == ".py" and path.is_file() and not inside and path.stat().st_size <= MAX_SOURCE_BYTES:
             texts[str(path)] = path.read_text(encoding="utf-8", errors="replace")
     return texts

@@ -32,8 +32,8 @@ _ARITHMETIC = re.compile(r"[\w\s+\-*/%(),<>=&|~!.]*")
 _ATTRIBUTE = re.compile(r"\.\s*[A-Za-z_]")
 
 
-def load_program(path: Path, allow_unsafe: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The module of an exported program and the inputs it was exported with.
+def load_program(path: Path, allow_unsafe: bool, device: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The module of an exported program, on ``device``, and the inputs it was exported with.
 
     Raises:
         SourceError: the file is damaged, of another kind, or (code "unsafe") needs arbitrary unpickling.
@@ -55,6 +55,10 @@ def load_program(path: Path, allow_unsafe: bool) -> tuple[Callable[..., Any], tu
         raise SourceError(f"{path.name} cannot be loaded: {reason}", hint, detail=reason) from error
     if program.example_inputs is None:
         raise SourceError(f"{path.name} was saved without example inputs.", _AGAIN)
+    if device != "cpu":
+        from torch.export.passes import move_to_device_pass
+
+        program = move_to_device_pass(program, device)  # devices are written into its graph too
     args, kwargs = program.example_inputs
     return _positional(program.module(), len(args), tuple(kwargs)), (*args, *kwargs.values())
 

@@ -7,7 +7,7 @@ Every event that answers a command carries that command's ``id``.
 from __future__ import annotations
 
 import struct
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 
@@ -155,28 +155,17 @@ class WorkerDied(msgspec.Struct, tag="worker_died"):
     cancelled: bool = False
 
 
-Event = (
-    Ready
-    | StageStarted
-    | StageFinished
-    | Compiled
-    | Failed
-    | RunState
-    | Samples
-    | Measured
-    | Verified
-    | WorkerDied
-)
+Event = Ready | StageStarted | StageFinished | Compiled | Failed | RunState | Samples | Measured | Verified | WorkerDied
 
 
-def write_frame(stream: BinaryIO, message: Command | Event) -> None:
+def write_frame(stream: IO[bytes], message: Command | Event) -> None:
     """Write one frame and flush it."""
     payload = msgspec.msgpack.encode(message)
     stream.write(struct.pack("<I", len(payload)) + payload)
     stream.flush()
 
 
-def read_frame(stream: BinaryIO) -> bytes | None:
+def read_frame(stream: IO[bytes]) -> bytes | None:
     """The next frame's payload, or None at the end of the stream.
 
     Raises:

@@ -1,0 +1,34 @@
+# make run: install what is missing and open the app (headless: do its main job into out/).
+# make test: install what is missing and check everything.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+
+.PHONY: run test lint types imports unit clean
+
+run: $(STAMP)
+	@PY=$(PY) bash .ci/start
+
+test: lint types imports unit
+
+lint: $(STAMP)
+	$(VENV)/bin/ruff check .
+
+types: $(STAMP)
+	$(VENV)/bin/mypy
+
+imports: $(STAMP)
+	$(VENV)/bin/lint-imports --no-cache
+
+unit: $(STAMP)
+	QT_QPA_PLATFORM=offscreen $(VENV)/bin/python -m pytest -q
+
+# Anew whenever what is needed changes; a .venv made by hand is used as it is.
+$(STAMP): pyproject.toml .ci/install
+	@PYTHON=$(PYTHON) VENV=$(VENV) bash .ci/install
+	@touch $@
+
+clean:
+	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

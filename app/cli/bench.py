@@ -1,0 +1,24 @@
+"""The command that times a model on this machine's GPU, mode by mode."""
+
+from __future__ import annotations
+
+import argparse
+
+from app.cli.compile import command_error, compile_for, deliver
+from app.cli.errors import CommandError
+from app.worker.work import explain, measure_modes
+from compiler.targets import local_target
+
+
+def bench_command(options: argparse.Namespace) -> int:
+    """Compile for the local GPU, run every mode, print percentiles and speedups."""
+    if local_target() is None:
+        hint = "Run it on a machine with one, or open a recorded session."
+        raise CommandError("This machine has no GPU to measure on.", hint)
+    compilation = compile_for(options, "local")
+    try:
+        compilation.report.measurements = measure_modes(compilation, options.modes, options.iterations)
+    except (Exception, SystemExit) as error:
+        raise command_error(explain(error, 0)) from error
+    deliver(compilation.report, options)
+    return 1 if any(m.equal_to_eager is False for m in compilation.report.measurements) else 0

@@ -1,0 +1,125 @@
+"""The commands that compile a model and that check its numbers, in this process: Ctrl-C ends them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from app.cli.errors import CommandError
+from app.cli.show import print_json
+from app.cli.summary import summary
+from app.cli.text import table
+from app.session import save_session
+from app.worker.protocol import Compile, Failed, Verify
+from app.worker.work import compile_source, explain, verify_source
+from compiler.report import KernelCheck, Report
+from compiler.targets import TARGETS, local_target
+
+if TYPE_CHECKING:
+    from compiler.pipeline import Compilation, StageEvent
+
+DEFAULT_TARGET = "h100"
+
+
+def compile_command(options: argparse.Namespace) -> int:
+    """Compile, print what became of it, write the session."""
+    report = compile_for(options, _target(options.target)).report
+    deliver(report, options)
+    return 1 if any(kernel.error for kernel in report.kernels) else 0
+
+
+def compile_for(options: argparse.Namespace, target: str) -> Compilation:
+    """Compile what the command line names for ``target``, the stages told on stderr.
+
+    Raises:
+        CommandError: in one sentence, whatever went wrong.
+    """
+    request = Compile(
+        0,
+        options.source,
+        target,
+        compiler=options.compiler,
+        training=options.train,
+        dynamic=options.dynamic,
+        options=dict(options.option),
+        allow_unsafe=options.allow_unsafe,
+    )
+    try:
+        return compile_source(request, _tell_stage)
+    except (Exception, SystemExit) as error:
+        raise command_error(explain(error, 0)) from error
+
+
+def deliver(report: Report, options: argparse.Namespace) -> None:
+    """Write the session where one is wanted, and print the summary or JSON."""
+    if options.output:
+        save_session(options.output, report)
+    if options.json:
+        print_json(report)
+    else:
+        print(summary(report))
+        if options.output:
+            print(f"\nWrote {options.output}; open it with: python main.py {options.output}")
+
+
+def verify_command(options: argparse.Namespace) -> int:
+    """Check every group's numbers. Returns 1 where one is out of tolerance."""
+    if options.interpret:
+        os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported, which nothing has done yet
+    try:
+        checks = verify_source(Verify(0, options.source, options.interpret))
+    except (Exception, SystemExit) as error:
+        raise command_error(explain(error, 0)) from error
+    if options.json:
+        print(msgspec.json.encode(checks).decode())
+    else:
+        print(_checks_table(checks))
+    return 0 if all(check.ok for check in checks) else 1
+
+
+def command_error(failed: Failed) -> CommandError:
+    """A failure as the command line tells it."""
+    hint = "Add --allow-unsafe if you trust it." if failed.code == "unsafe" else failed.hint
+    return CommandError(failed.message, hint, detail=failed.detail)
+
+
+def _target(name: str) -> str:
+    """The target to compile for: the one named, else this machine's GPU, else a named one.
+
+    Raises:
+        CommandError: wrong usage, there is no target of that name.
+    """
+    if name and name != "local" and name not in TARGETS:
+        raise CommandError(f"There is no target called '{name}'.", f"Choose of local, {', '.join(TARGETS)}.", status=2)
+    if name:
+        return name
+    return "local" if local_target() else DEFAULT_TARGET
+
+
+def _tell_stage(event: StageEvent) -> None:
+    if event.ms is not None:
+        region = f" {event.region}" if event.region else ""
+        print(f"{event.stage}{region}: {event.ms / 1e3:.2f} s", file=sys.stderr, flush=True)
+
+
+def _checks_table(checks: list[KernelCheck]) -> str:
+    rows = [
+        (
+            check.region,
+            check.group,
+            check.kernel,
+            f"{check.error:.2e}",
+            f"{check.eager_error:.2e}",
+            f"{check.tolerance:.2e}",
+            "ok" if check.ok else f"WRONG {check.detail}",
+        )
+        for check in checks
+    ]
+    headers = ("region", "group", "kernel", "error", "eager's error", "tolerance", "")
+    wrong = sum(not check.ok for check in checks)
+    told = f"{len(checks)} groups against float64 eager, {wrong} out of tolerance"
+    return f"{table(headers, rows, right=headers[3:6])}\n\n{told}"

@@ -1,0 +1,129 @@
+"""A report as text for people: what was fused, what was not, and which kernels cost most."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from app.cli.text import bytes_text, count_text, shorten, table, us_text
+from compiler.report import Kernel, Measurement, Report
+
+COSTLIEST = 8
+
+
+def summary(report: Report) -> str:
+    """The whole summary, several short tables."""
+    return "\n\n".join(_parts(report))
+
+
+def _parts(report: Report) -> Iterator[str]:
+    yield _headline(report)
+    if report.regions:
+        yield _regions(report)
+    if calls := _extern_calls(report):
+        yield calls
+    if report.kernels:
+        yield _kernels(report)
+    if faults := [kernel for kernel in report.kernels if kernel.error]:
+        lines = [f"  {kernel.name}: {shorten(kernel.error.splitlines()[0], 100)}" for kernel in faults]
+        yield "\n".join([f"{count_text(len(faults), 'kernel')} failed to compile for {report.target.name}:", *lines])
+    if report.graph_breaks:
+        lines = [
+            f"  {shorten(fault.reason, 90)}" + (f" ({fault.source.file}:{fault.source.line})" if fault.source else "")
+            for fault in report.graph_breaks
+        ]
+        yield "\n".join(["Graph breaks:", *lines])
+    if report.measurements:
+        yield measurements(report.measurements)
+
+
+def _headline(report: Report) -> str:
+    groups = sum(len(region.groups) for region in report.regions)
+    calls = sum(len(region.extern_calls) for region in report.regions)
+    counts = [
+        count_text(len(report.regions), "region"),
+        f"{count_text(groups, 'fusion group')} in {count_text(len(report.kernels), 'kernel')}",
+        count_text(calls, "extern call"),
+        count_text(len(report.graph_breaks), "graph break"),
+    ]
+    seconds = sum(stage.ms for stage in report.stages) / 1e3
+    what = f"{report.source} compiled by {report.compiler} for {report.target.title} ({report.target.name})"
+    return f"{what} in {seconds:.1f} s\n{', '.join(counts)}"
+
+
+def _regions(report: Report) -> str:
+    rows = [
+        (
+            region.name,
+            region.kind,
+            len(region.nodes),
+            len(region.groups),
+            len(region.extern_calls),
+            len(region.refusals),
+            bytes_text(region.memory.peak_bytes),
+            _graph_text(region.cuda_graph.captured, region.cuda_graph.capturable, region.cuda_graph.partitions),
+        )
+        for region in report.regions
+    ]
+    headers = ("region", "kind", "nodes", "groups", "extern", "refusals", "peak memory", "CUDA Graph")
+    return table(headers, rows, right=headers[2:7])
+
+
+def _graph_text(captured: bool, capturable: bool, partitions: int) -> str:
+    if captured:
+        return "captured" + (f" in {partitions} partitions" if partitions > 1 else "")
+    return "can be captured" if capturable else "cannot be captured"
+
+
+def _extern_calls(report: Report) -> str:
+    counts = Counter((call.op, call.reason.value) for region in report.regions for call in region.extern_calls)
+    rows = [(op, count, reason) for (op, reason), count in counts.most_common()]
+    return table(("extern call", "count", "reason"), rows, right=("count",)) if rows else ""
+
+
+def _kernels(report: Report) -> str:
+    """The kernels that cost most over all their launches, by measured time where there is one."""
+    measured = any(kernel.measured_us is not None for kernel in report.kernels)
+    kind = "measured" if measured else f"estimated for {report.target.name}"
+    costliest = sorted(report.kernels, key=total_us, reverse=True)[:COSTLIEST]
+    rows = [
+        (
+            kernel.name,
+            kernel.launches,
+            bytes_text(kernel.estimated_bytes),
+            us_text(kernel.measured_us if measured else kernel.estimated_us),
+            us_text(total_us(kernel)),
+            "-" if kernel.registers is None else kernel.registers,
+            "-" if kernel.spills is None else kernel.spills,
+            "-" if kernel.shared_bytes is None else bytes_text(kernel.shared_bytes),
+        )
+        for kernel in costliest
+    ]
+    headers = ("kernel", "launches", "bytes (est.)", "µs each", "µs all", "registers", "spills", "shared")
+    title = f"Costliest kernels of {len(report.kernels)} (times {kind}):"
+    return f"{title}\n{table(headers, rows, right=headers[1:])}"
+
+
+def total_us(kernel: Kernel) -> float:
+    """A kernel's time over all its launches in one iteration: measured if it was, else estimated."""
+    each = kernel.measured_us if kernel.measured_us is not None else kernel.estimated_us
+    return (each or 0.0) * kernel.launches
+
+
+def measurements(measured: list[Measurement]) -> str:
+    """Percentiles of CPU and GPU time, mode by mode, with the speedup over eager of the longer of both."""
+    eager = next((max(m.cpu_us.p50, m.gpu_us.p50) for m in measured if m.mode == "eager"), None)
+    rows = [
+        (
+            m.mode,
+            m.iterations,
+            *(us_text(value) for value in (m.cpu_us.p50, m.cpu_us.p90, m.cpu_us.p99)),
+            *(us_text(value) for value in (m.gpu_us.p50, m.gpu_us.p90, m.gpu_us.p99)),
+            f"{eager / max(m.cpu_us.p50, m.gpu_us.p50):.2f}x" if eager else "-",
+            {True: "yes", False: "NO", None: "-"}[m.equal_to_eager],
+        )
+        for m in measured
+    ]
+    headers = ("mode", "iterations", "CPU p50", "p90", "p99", "GPU p50", "p90 ", "p99 ", "speedup", "equal to eager")
+    gpu = ", ".join(sorted({m.gpu for m in measured}))
+    return f"Measured on {gpu} (µs per iteration):\n{table(headers, rows, right=headers[1:])}"

@@ -1,0 +1,152 @@
+"""The work behind the commands, shared by the worker process and the command line: load, compile, verify, explain."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from app.sources import SourceError, load_source, parse_source
+from app.sources.load import MAX_SOURCE_BYTES
+from app.worker.client import main_script
+from app.worker.protocol import Compile, Failed, Verify
+from compiler.errors import CompileError
+from compiler.report import KernelCheck, Report, SourceLine, Stage
+
+if TYPE_CHECKING:
+    from compiler.pipeline import Compilation, StageEvent
+
+LOAD_STAGE = "load"
+_BUG_HINT = "This looks like a fault of Fusescope or torch; the details have the traceback."
+
+
+def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> Compilation:
+    """Load the request's source and compile it. Its report carries the text of the user's files.
+
+    Raises:
+        SourceError: the source is at fault, or the target does not exist here (code "no_gpu").
+        CompileError: a stage could not do its work.
+    """
+    from compiler.pipeline import StageEvent, compile_model
+    from compiler.targets import resolve
+
+    try:
+        target = resolve(request.target)
+    except ValueError as error:
+        code = "no_gpu" if request.target == "local" else "source"
+        raise SourceError(str(error), "Choose a named target, such as h100.", code=code) from error
+    began = time.perf_counter()
+    on_stage(StageEvent(LOAD_STAGE, "", 0.0, None))
+    loaded = load_source(
+        parse_source(request.source), request.options, request.allow_unsafe, "cuda" if target.local else "cpu"
+    )
+    load_ms = (time.perf_counter() - began) * 1e3
+    on_stage(StageEvent(LOAD_STAGE, "", 0.0, load_ms))
+    compilation = compile_model(
+        loaded.model,
+        loaded.inputs,
+        source=request.source,
+        target=target,
+        compiler=request.compiler,
+        training=request.training or loaded.training,
+        dynamic=request.dynamic,
+        options=loaded.remaining,
+        on_stage=on_stage,
+    )
+    report = compilation.report
+    report.options = dict(request.options)
+    report.stages.insert(0, Stage(LOAD_STAGE, load_ms))
+    report.sources |= user_sources(report, loaded.files)
+    return compilation
+
+
+def verify_source(request: Verify) -> list[KernelCheck]:
+    """Check every group's numbers against float64.
+
+    With ``interpret`` this process must have been started with TRITON_INTERPRET=1 (see ``verify_in_child``).
+
+    Raises:
+        SourceError: the source is at fault, or (code "no_gpu") there is no GPU to run kernels on.
+        CompileError: a stage could not do its work.
+    """
+    from compiler.targets import local_target
+    from compiler.verify import verify_model
+
+    if not request.interpret and local_target() is None:
+        message = "This machine has no GPU to run the kernels on."
+        raise SourceError(message, "Add --interpret to run them through Triton's interpreter.", code="no_gpu")
+    device = "cpu" if request.interpret else "cuda"
+    loaded = load_source(parse_source(request.source), device=device)
+    return verify_model(
+        loaded.model,
+        loaded.inputs,
+        source=request.source,
+        interpret=request.interpret,
+        training=loaded.training,
+    )
+
+
+def verify_in_child(source: str) -> list[KernelCheck]:
+    """Verify through Triton's interpreter in a fresh process, for TRITON_INTERPRET is read when triton is imported.
+
+    Raises:
+        SourceError: the child could not; its own sentence is in the message.
+    """
+    command = [sys.executable, str(main_script()), "verify", source, "--interpret", "--json"]
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    try:
+        # a group out of tolerance makes the exit status 1 too, with the checks on stdout all the same
+        return msgspec.json.decode(done.stdout, type=list[KernelCheck])
+    except msgspec.MsgspecError:
+        text = done.stderr.decode("utf-8", errors="replace").strip()
+        last = text.splitlines()[-1] if text else f"exit status {done.returncode}"
+        raise SourceError(last.removeprefix("fusescope: "), detail=text) from None
+
+
+def explain(error: BaseException, command_id: int) -> Failed:
+    """One clear sentence, a hint and the traceback for anything that went wrong in a command."""
+    detail = "".join(traceback.format_exception(error))
+    if isinstance(error, SourceError):
+        return Failed(command_id, error.message, error.hint, error.detail or detail, error.code)
+    if isinstance(error, CompileError):
+        return Failed(command_id, str(error), error.hint, detail)
+    first = str(error).strip().split("\n")[0]
+    if isinstance(error, SystemExit):
+        message = f"The model called sys.exit({error.code!r}) while it was traced."
+        return Failed(command_id, message, "Take the call out of the model.", detail)
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        hint = "Use a smaller batch, or close what else uses the memory."
+        return Failed(command_id, f"Out of memory: {first or 'this machine has no more'}", hint, detail)
+    if isinstance(error, RecursionError):
+        return Failed(command_id, "The model recurses too deeply to be traced.", "", detail)
+    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return Failed(command_id, f"The compiler stopped with {text}", _BUG_HINT, detail, "internal")
+
+
+def user_sources(report: Report, files: dict[str, str]) -> dict[str, str]:
+    """``files`` and the text of every other file that the report's frames point into, except installed packages."""
+    installed = tuple(Path(sysconfig.get_path(key)).resolve() for key in ("stdlib", "purelib", "platlib"))
+    texts = dict(files)
+    for name in {line.file for line in _lines(report)} - texts.keys():
+        path = Path(name)
+        if not path.is_file() or any(path.resolve().is_relative_to(folder) for folder in installed):
+            continue
+        if path.stat().st_size <= MAX_SOURCE_BYTES:
+            texts[name] = path.read_text(encoding="utf-8", errors="replace")
+    return texts
+
+
+def _lines(report: Report) -> Iterator[SourceLine]:
+    for region in report.regions:
+        for node in region.nodes:
+            yield from node.provenance.frames
+    yield from (graph_break.source for graph_break in report.graph_breaks if graph_break.source)
