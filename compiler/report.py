@@ -178,6 +178,8 @@ class CudaGraph(msgspec.Struct, omit_defaults=True):
     first_replay_ms: float = 0.0
     pool_bytes: int = 0
     nodes: int = 0
+    captures: int = 0  # graphs captured so far: one for each signature, again where an address changed
+    copied_bytes: int = 0  # inputs copied into the graph's own memory before every replay
 
 
 class SkipReason(msgspec.Struct, omit_defaults=True):

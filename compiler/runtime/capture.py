@@ -1,0 +1,256 @@
+"""Records the GPU work of a function as a CUDA Graph, and leaves the CUDA context healthy where it cannot.
+
+The life of a graph is warm-up, capture, instantiate, upload, first replay; each is timed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import gc
+import linecache
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import torch
+
+from compiler.report import CudaGraph, SkipReason, SourceLine
+from compiler.runtime import driver
+
+if TYPE_CHECKING:
+    from torch.cuda import _POOL_HANDLE
+
+R = TypeVar("R")
+
+
+class CaptureRefused(Exception):
+    """The function cannot be captured; ``reason`` says why. The CUDA context is as it was before."""
+
+    def __init__(self, reason: SkipReason) -> None:
+        super().__init__(reason.detail)
+        self.reason = reason
+
+
+class Recording(Generic[R]):
+    """A captured function. ``result`` lives in the graph's memory: every replay writes it anew."""
+
+    def __init__(
+        self, graph: torch.cuda.CUDAGraph, result: R, facts: CudaGraph, device: torch.device, *, random: bool
+    ) -> None:
+        self.result = result
+        self.facts = facts
+        self._graph = graph
+        self._device = device.index
+        self._executable = 0
+        self._launch = None
+        # torch's own replay moves the generators on; a graph that draws nothing is launched directly, which saves
+        # more CPU time than the launch takes.
+        if not random and hasattr(graph, "raw_cuda_graph_exec"):
+            self._launch = driver.launch_function()
+            self._executable = graph.raw_cuda_graph_exec()
+
+    def replay(self) -> None:
+        """Submit the graph to the current stream."""
+        if self._launch is not None and torch._C._cuda_getDevice() == self._device:
+            stream = torch._C._cuda_getCurrentRawStream(self._device)
+            if self._launch(self._executable, stream) == 0:
+                return
+        # Also the way to torch's error message where the driver refused.
+        self._graph.replay()
+
+
+@functools.cache
+def _side_stream(device: int) -> torch.cuda.Stream:
+    """The stream captures happen on. One per device, for cuBLAS keeps a workspace for every stream it has seen."""
+    return torch.cuda.Stream(device)
+
+
+def record(
+    run: Callable[[], R],
+    *,
+    device: torch.device,
+    warmup: int = 2,
+    pool: _POOL_HANDLE | None = None,
+    restore: Callable[[], None] = lambda: None,
+) -> Recording[R]:
+    """Capture ``run`` and replay it once; the recording's ``result`` holds what that replay computed.
+
+    Args:
+        run: submits GPU work to the current stream. It must read and write the same memory at every call.
+        warmup: how often ``run`` is called before the capture, at least twice: the first call may compile and load
+            kernels, the last is checked for operations that wait for the GPU.
+        pool: a graph pool to share with other recordings that never run at the same time.
+        restore: undoes what a call of ``run`` wrote into memory that outlives it; called after each warm-up.
+
+    Raises:
+        CaptureRefused: the work cannot be captured, or does not fit in memory a second time.
+        Exception: whatever ``run`` itself raises when simply called.
+    """
+    caller = torch.cuda.current_stream(device)
+    stream = _side_stream(device.index)
+    generator = torch.cuda.default_generators[device.index]
+    pool = torch.cuda.graph_pool_handle() if pool is None else pool
+    facts = CudaGraph()
+    stream.wait_stream(caller)
+    with torch.cuda.device(device), torch.cuda.stream(stream):
+        # What warm-up draws must not be missing from what the caller will draw.
+        random_state = generator.get_state()
+        began = time.perf_counter()
+        try:
+            _warm_up(run, max(2, warmup), restore)
+        finally:
+            stream.synchronize()
+            generator.set_state(random_state)
+        facts.warmup_ms = _ms_since(began)
+
+        began = time.perf_counter()
+        graph, result = _capture(run, device, pool)
+        facts.capture_ms = _ms_since(began)
+        began = time.perf_counter()
+        graph.instantiate()
+        facts.instantiate_ms = _ms_since(began)
+        if hasattr(graph, "raw_cuda_graph_exec"):
+            driver.upload(graph.raw_cuda_graph_exec(), stream.cuda_stream)
+        stream.synchronize()
+
+        began = time.perf_counter()
+        graph.replay()
+        stream.synchronize()
+        facts.first_replay_ms = _ms_since(began)
+        random = not torch.equal(random_state, generator.get_state())
+    caller.wait_stream(stream)
+    facts.captured = True
+    facts.partitions = 1
+    facts.nodes = driver.node_count(graph.raw_cuda_graph())
+    return Recording(graph, result, facts, device, random=random)
+
+
+def pool_bytes(pool: _POOL_HANDLE) -> int:
+    """Device memory that a graph pool holds."""
+    return sum(
+        segment["total_size"]
+        for segment in torch.cuda.memory_snapshot()
+        if tuple(segment.get("segment_pool_id", ())) == tuple(pool)
+    )
+
+
+def _ms_since(began: float) -> float:
+    return (time.perf_counter() - began) * 1e3
+
+
+def _warm_up(run: Callable[[], object], times: int, restore: Callable[[], None]) -> None:
+    """Let lazy initialisation, kernel compilation and library heuristics happen before the capture."""
+    for index in range(times):
+        last = index == times - 1
+        try:
+            # Waiting for the GPU is what most often forbids a capture. Found here it breaks nothing; found by the
+            # capture itself it invalidates the stream's capture and torch's bookkeeping with it.
+            with _waiting_is_an_error() if last else contextlib.nullcontext():
+                run()
+        except torch.cuda.OutOfMemoryError as error:
+            raise CaptureRefused(refusal(error)) from None
+        except RuntimeError as error:
+            if last and "synchronizing CUDA operation" in str(error):
+                raise CaptureRefused(refusal(error)) from None
+            raise
+        finally:
+            restore()
+
+
+@contextlib.contextmanager
+def _waiting_is_an_error() -> Iterator[None]:
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+def _capture(run: Callable[[], R], device: torch.device, pool: _POOL_HANDLE) -> tuple[torch.cuda.CUDAGraph, R]:
+    """Capture one call of ``run`` on the current stream, which must not be the default stream."""
+    torch.cuda.synchronize(device)
+    # A graph pool cannot use memory that the ordinary pool has cached.
+    torch.cuda.empty_cache()
+    graph = torch.cuda.CUDAGraph(keep_graph=True)
+    collecting = gc.isenabled()
+    # A collection in the middle could free another graph or pinned memory, which a capture does not allow.
+    gc.disable()
+    try:
+        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+        try:
+            result = run()
+            graph.capture_end()
+        except BaseException as error:
+            _abandon(graph, device, pool)
+            if isinstance(error, Exception):
+                raise CaptureRefused(refusal(error)) from None
+            raise
+    finally:
+        if collecting:
+            gc.enable()
+    return graph, result
+
+
+def _abandon(graph: torch.cuda.CUDAGraph, device: torch.device, pool: _POOL_HANDLE) -> None:
+    """End a capture that failed, and undo what torch leaves behind when ``capture_end`` itself fails."""
+    try:
+        graph.capture_end()
+    except RuntimeError:
+        pass
+    else:
+        graph.reset()
+        return
+    # An invalidated capture makes capture_end raise before it has taken the allocator out of the graph's pool;
+    # left so, the next empty_cache fails an internal assertion.
+    with contextlib.suppress(RuntimeError):
+        torch._C._cuda_endAllocateToPool(device.index, pool)
+        torch._C._cuda_releasePool(device.index, pool)
+    # The pinned-memory allocator keeps a callback into this graph, and torch has no call that removes it: the graph
+    # object must never be freed.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(graph))
+    # The generator still believes it is being captured; the next capture that succeeds tells it otherwise.
+    with contextlib.suppress(RuntimeError):
+        probe = torch.cuda.CUDAGraph()
+        probe.capture_begin(capture_error_mode="thread_local")
+        torch.zeros(1, device=device)
+        probe.capture_end()
+        probe.reset()
+
+
+# Text in torch's and CUDA's errors -> rule and sentence. The first match wins.
+_KNOWN_ERRORS = (
+    ("out of memory", "out_of_memory", "The region does not fit in memory a second time, as its graph's own copy."),
+    ("synchronizing CUDA operation", "host_sync", "An operation waits for the GPU, which a capture forbids."),
+    ("Cannot copy between CPU and CUDA tensors", "host_sync", "A tensor is copied between CPU and GPU."),
+    ("StreamCaptureUnjoined", "unjoined_stream", "Work was submitted to a second stream that the first never awaits."),
+    ("dependency created on uncaptured work", "unjoined_stream", "The work depends on a stream that is not captured."),
+    ("StreamCaptureImplicit", "default_stream", "An operation uses the legacy default stream."),
+    ("generator", "random", "A random generator is used that the graph does not know."),
+)
+
+
+def refusal(error: BaseException) -> SkipReason:
+    """Why a capture failed, as a record: the rule, one sentence, and the line of the model that did it."""
+    text = str(error).strip()
+    first_line = text.splitlines()[0] if text else type(error).__name__
+    known = ((rule, sentence) for sign, rule, sentence in _KNOWN_ERRORS if sign.lower() in text.lower())
+    rule, sentence = next(known, ("unsupported_operation", "An operation cannot be captured."))
+    return SkipReason(rule=rule, detail=f"{sentence} ({first_line})", source=_innermost_line(error.__traceback__))
+
+
+def _innermost_line(trace: TracebackType | None) -> SourceLine | None:
+    """The innermost frame that is neither torch's, triton's nor this package's runtime."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    libraries = (os.path.dirname(torch.__file__), f"{os.sep}triton{os.sep}", here)
+    for frame in reversed(traceback.extract_tb(trace)):
+        if not any(library in frame.filename for library in libraries):
+            line = frame.lineno or 0
+            code = linecache.getline(frame.filename, line).strip()
+            return SourceLine(file=frame.filename, line=line, function=frame.name, code=code)
+    return None

@@ -1,0 +1,360 @@
+"""The graph runtime's logic on the CPU: a recorder whose replay calls the function again on the captured memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from compiler.report import CudaGraph, SkipReason  # noqa: E402
+from compiler.runtime.capture import CaptureRefused, refusal  # noqa: E402
+from compiler.runtime.cuda_graph import MAX_CAPTURES, GraphedRegion  # noqa: E402
+from compiler.runtime.signature import (  # noqa: E402
+    CopyPlan,
+    copyable,
+    describe,
+    empty_with_layout,
+    signature,
+    span,
+)
+
+
+class FakeStream:
+    def wait_stream(self, other: FakeStream) -> None:
+        self.waited_for = other
+
+
+class FakeRecording:
+    """Replays as the hardware does: the same work on the same memory, results into the same tensors."""
+
+    def __init__(self, run: Callable[[], Sequence[Any]]) -> None:
+        self.run = run
+        self.result = list(run())
+        self.facts = CudaGraph(captured=True, partitions=1, nodes=3)
+        self.replays = 1
+
+    def replay(self) -> None:
+        self.replays += 1
+        # Where an output is an argument's own memory the run has written it already.
+        for old, new in zip(self.result, self.run(), strict=True):
+            if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
+                old.copy_(new)
+
+
+class FakeRecorder:
+    device_type = "cpu"
+
+    def __init__(self) -> None:
+        self.recordings: list[FakeRecording] = []
+        self.current = FakeStream()
+        self.capturing = False
+        self.refuses: SkipReason | None = None
+
+    def is_capturing(self) -> bool:
+        return self.capturing
+
+    def device(self, inputs: Sequence[Any]) -> torch.device:
+        return torch.device("cpu")
+
+    def stream(self, device: torch.device) -> FakeStream:
+        return self.current
+
+    def record(
+        self, run: Callable[[], Sequence[Any]], device: torch.device, warmup: int, restore: Callable[[], None]
+    ) -> FakeRecording:
+        for _ in range(warmup):
+            try:
+                run()
+            finally:
+                restore()
+        if self.refuses is not None:
+            raise CaptureRefused(self.refuses)
+        self.recordings.append(FakeRecording(run))
+        return self.recordings[-1]
+
+    def pool_bytes(self) -> int:
+        return 4096
+
+    def wait(self, device: torch.device) -> None:
+        pass
+
+
+def region(run: Any, static: set[int] = set(), **options: Any) -> tuple[GraphedRegion, FakeRecorder]:  # noqa: B006
+    recorder = FakeRecorder()
+    return GraphedRegion(run, frozenset(static), recorder=recorder, **options), recorder
+
+
+def affine(inputs: Sequence[Any]) -> list[Any]:
+    x, weight = inputs
+    return [x * weight + 1, x.sum()]
+
+
+def check(graphed: GraphedRegion, run: Any, inputs: list[Any]) -> list[Any]:
+    outputs = graphed(inputs)
+    for got, expected in zip(outputs, run(inputs), strict=True):
+        torch.testing.assert_close(got, expected)
+        if isinstance(expected, torch.Tensor):
+            assert got.stride() == expected.stride()
+    return outputs
+
+
+def test_one_capture_serves_changing_values() -> None:
+    graphed, recorder = region(affine, {1})
+    weight = torch.randn(4)
+    for _ in range(5):
+        check(graphed, affine, [torch.randn(3, 4), weight])
+    weight.mul_(2)
+    check(graphed, affine, [torch.randn(3, 4), weight])
+    assert [recording.replays for recording in recorder.recordings] == [6]
+    facts = graphed.facts()
+    assert (facts.captured, facts.captures, facts.nodes, facts.pool_bytes) == (True, 1, 3, 4096)
+    assert facts.copied_bytes == 3 * 4 * 4
+    assert facts.skip_reasons == []
+
+
+def test_outputs_survive_the_next_call() -> None:
+    graphed, _ = region(affine, {1})
+    weight = torch.randn(4)
+    x = torch.randn(3, 4)
+    first = graphed([x, weight])
+    kept = [value.clone() for value in first]
+    graphed([torch.randn(3, 4), weight])
+    for got, expected in zip(first, kept, strict=True):
+        assert torch.equal(got, expected)
+
+
+def test_static_outputs_are_the_graphs_own() -> None:
+    graphed, recorder = region(affine, {1}, clone_outputs=False)
+    weight = torch.randn(4)
+    graphed([torch.randn(3, 4), weight])
+    outputs = check(graphed, affine, [torch.randn(3, 4), weight])
+    assert all(got is own for got, own in zip(outputs, recorder.recordings[0].result, strict=True))
+
+
+def test_a_moved_static_input_is_captured_again() -> None:
+    graphed, recorder = region(affine, {1})
+    x = torch.randn(3, 4)
+    weights = [torch.randn(4), torch.randn(4)]
+    for weight in (*weights, *weights):
+        check(graphed, affine, [x, weight])
+    assert graphed.facts().captures == len(recorder.recordings) == 2
+
+
+def test_a_parameter_whose_memory_was_swapped_is_captured_again() -> None:
+    graphed, recorder = region(affine, {1})
+    weight = torch.nn.Parameter(torch.randn(4), requires_grad=False)
+    x = torch.randn(3, 4)
+    check(graphed, affine, [x, weight])
+    weight.data = torch.randn(4)
+    check(graphed, affine, [x, weight])
+    assert len(recorder.recordings) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [torch.randn(5, 4), torch.randn(4, 3).t(), torch.randn(3, 4, dtype=torch.float64)],
+    ids=["shape", "stride", "dtype"],
+)
+def test_another_layout_gets_its_own_graph(other: torch.Tensor) -> None:
+    graphed, recorder = region(affine, {1})
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    for value in (x, other, x, other):
+        check(graphed, affine, [value, weight])
+    assert [recording.replays for recording in recorder.recordings] == [2, 2]
+
+
+def test_numbers_are_part_of_the_signature() -> None:
+    def scaled(inputs: Sequence[Any]) -> list[Any]:
+        return [inputs[0] * inputs[1], inputs[1]]
+
+    graphed, recorder = region(scaled)
+    x = torch.randn(3)
+    for factor in (2, 3, 2, 2.0, True):
+        outputs = check(graphed, scaled, [x, factor])
+        assert type(outputs[1]) is type(factor)
+    assert len(recorder.recordings) == 4
+
+
+def test_the_least_recently_used_graph_is_dropped() -> None:
+    graphed, recorder = region(affine, {1}, capacity=2)
+    weight = torch.randn(1)
+    a, b, c = torch.randn(2), torch.randn(3), torch.randn(4)
+    for x in (a, b, a, c, a, b):
+        check(graphed, affine, [x, weight])
+    # b was the oldest when c came, so only b was captured twice.
+    assert [tuple(recording.result[0].shape) for recording in recorder.recordings] == [(2,), (3,), (4,), (3,)]
+
+
+def test_inputs_that_never_settle_stop_being_captured() -> None:
+    graphed, recorder = region(affine, {1})
+    weight = torch.randn(1)
+    for size in range(1, MAX_CAPTURES + 4):
+        check(graphed, affine, [torch.randn(size), weight])
+    assert len(recorder.recordings) == MAX_CAPTURES
+    assert [reason.rule for reason in graphed.facts().skip_reasons] == ["changing_inputs"]
+
+
+@pytest.mark.parametrize("static", [set(), {0}], ids=["copied", "static"])
+def test_a_mutated_input_is_written_once_per_call(static: set[int]) -> None:
+    def accumulate(inputs: Sequence[Any]) -> list[Any]:
+        inputs[0].add_(inputs[1])
+        return [inputs[0] * 2]
+
+    graphed, recorder = region(accumulate, static, mutated_inputs=frozenset({0}))
+    total, expected = torch.zeros(3), torch.zeros(3)
+    for _ in range(4):
+        x = torch.randn(3)
+        expected += x
+        (doubled,) = graphed([total, x])
+        torch.testing.assert_close(total, expected)
+        torch.testing.assert_close(doubled, 2 * expected)
+    assert len(recorder.recordings) == 1
+
+
+def test_a_mutated_input_that_shares_memory_runs_without_the_graph() -> None:
+    def write(inputs: Sequence[Any]) -> list[Any]:
+        inputs[0].zero_()
+        return [inputs[1] + 1]
+
+    graphed, recorder = region(write, mutated_inputs=frozenset({0}))
+    memory = torch.randn(4)
+    (result,) = graphed([memory[:2], memory])
+    assert torch.equal(result[:2], torch.ones(2))
+    assert not recorder.recordings
+    assert [reason.rule for reason in graphed.facts().skip_reasons] == ["aliased_inputs"]
+
+
+def test_outputs_that_are_inputs_keep_the_callers_memory() -> None:
+    def passes_through(inputs: Sequence[Any]) -> list[Any]:
+        x, weight = inputs
+        product = x @ weight
+        return [x, weight, x.t(), x[1:], product, product, None, product.t()]
+
+    graphed, _ = region(passes_through, {1})
+    weight = torch.randn(3, 3)
+    for _ in range(2):
+        x = torch.randn(3, 3)
+        outputs = check(graphed, passes_through, [x, weight])
+        assert outputs[0] is x
+        assert outputs[1] is weight
+        assert outputs[2].data_ptr() == x.data_ptr()
+        assert outputs[3].data_ptr() == x[1:].data_ptr()
+        assert outputs[4] is outputs[5]
+        assert outputs[6] is None
+
+
+def test_a_refused_capture_runs_plainly_and_says_why() -> None:
+    graphed, recorder = region(affine, {1})
+    recorder.refuses = SkipReason("host_sync", "An operation waits for the GPU.")
+    for _ in range(3):
+        check(graphed, affine, [torch.randn(3, 4), torch.randn(4)])
+    facts = graphed.facts()
+    assert not facts.captured
+    assert not facts.capturable
+    assert [reason.rule for reason in facts.skip_reasons] == ["host_sync"]
+
+
+def test_an_error_of_the_function_reaches_the_caller() -> None:
+    def fails(inputs: Sequence[Any]) -> list[Any]:
+        raise ZeroDivisionError("mine")
+
+    graphed, _ = region(fails)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        graphed([torch.randn(3)])
+
+
+def test_a_tensor_elsewhere_runs_plainly() -> None:
+    graphed, recorder = region(lambda inputs: [inputs[0] + 1])
+    recorder.device_type = "cuda"
+    x = torch.randn(3)
+    assert torch.equal(graphed([x])[0], x + 1)
+    assert [reason.rule for reason in graphed.facts().skip_reasons] == ["cpu_tensor"]
+
+
+def test_an_unhashable_input_runs_plainly() -> None:
+    graphed, recorder = region(lambda inputs: [inputs[0] + inputs[1][0]])
+    x = torch.randn(3)
+    assert torch.equal(graphed([x, [2]])[0], x + 2)
+    assert not recorder.recordings
+
+
+def test_inside_an_outer_capture_the_plain_function_is_captured() -> None:
+    graphed, recorder = region(affine, {1})
+    recorder.capturing = True
+    check(graphed, affine, [torch.randn(3, 4), torch.randn(4)])
+    assert not recorder.recordings
+    assert graphed.facts().capturable
+
+
+def test_another_stream_waits_for_the_last_one() -> None:
+    graphed, recorder = region(affine, {1})
+    inputs = [torch.randn(3, 4), torch.randn(4)]
+    graphed(inputs)
+    first, recorder.current = recorder.current, FakeStream()
+    graphed(inputs)
+    assert recorder.current.waited_for is first
+
+
+def test_inputs_may_need_gradients_and_come_from_inference_mode() -> None:
+    graphed, recorder = region(affine, {1})
+    weight = torch.randn(4, requires_grad=True)
+    graphed([torch.randn(3, 4, requires_grad=True), weight])
+    with torch.inference_mode():
+        x = torch.randn(3, 4)
+        graphed([x, weight])
+    outputs = graphed([torch.randn(3, 4), weight])
+    assert not outputs[0].requires_grad
+    assert len(recorder.recordings) == 1
+
+
+LAYOUTS = {
+    "dense": torch.randn(3, 4),
+    "transposed": torch.randn(3, 4).t(),
+    "expanded": torch.randn(3, 1).expand(3, 5),
+    "scalar expanded": torch.randn(()).expand(2, 3),
+    "holes": torch.randn(4, 6)[:, ::2],
+    "expanded with holes": torch.randn(4, 6)[:, ::2, None].expand(4, 3, 5),
+    "windows": torch.arange(10.0).as_strided((4, 3), (2, 1), 1),
+    "empty": torch.randn(0, 3),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_copies_keep_any_layout(name: str) -> None:
+    source = LAYOUTS[name]
+    target = empty_with_layout(source)
+    assert describe(target) == describe(source)
+    CopyPlan({0: target}).copy_from([source])
+    assert torch.equal(target, source)
+    assert copyable(source).numel() <= max(source.numel(), span(source))
+    assert torch._debug_has_internal_overlap(copyable(source)) != 1
+
+
+def test_signature_tells_equal_numbers_of_different_types_apart() -> None:
+    assert len({signature([value], ()) for value in (1, 1.0, True)}) == 3
+    x = torch.randn(2)
+    assert signature([x], ()) == signature([x.clone()], ())
+    assert signature([x], {0}) != signature([x.clone()], {0})
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        ("called a synchronizing CUDA operation", "host_sync"),
+        ("CUDA out of memory. Tried to allocate", "out_of_memory"),
+        ("CUDA error: operation not permitted when stream is capturing", "unsupported_operation"),
+        ("", "unsupported_operation"),
+    ],
+)
+def test_refusals_name_rule_and_line(message: str, rule: str) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        raise RuntimeError(message + "\nsecond line")
+    reason = refusal(caught.value)
+    assert reason.rule == rule
+    assert "\n" not in reason.detail
+    assert reason.source is not None
+    assert reason.source.function == "test_refusals_name_rule_and_line"
+    assert reason.source.code.startswith("raise RuntimeError")
