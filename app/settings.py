@@ -22,6 +22,7 @@ class Settings(msgspec.Struct, omit_defaults=True):
     geometry: bytes = b""
     window_state: bytes = b""
     splitters: dict[str, bytes] = {}  # object name -> its saved state
+    trusted: dict[str, int] = {}  # file -> its modification time (ns) when the user agreed that its code may run
 
     def remember(self, source: str) -> None:
         """Put ``source`` first among the recent ones."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -19,7 +21,7 @@ class MemoryPanel(QWidget):
         self._theme = theme
         self._memory = Memory()
         self._drawn: Memory | None = None
-        self._plot: object = None
+        self._plot: Any = None
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(14, 10, 14, 8)
         self._facts = label("", "muted", wrap=True)

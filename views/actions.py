@@ -1,0 +1,130 @@
+"""Every action with its shortcut, and the menus made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtWidgets import QMainWindow, QMenu
+
+THEMES = {"system": "Like the system", "light": "Light", "dark": "Dark"}
+
+
+@dataclass(frozen=True)
+class Commands:
+    """What the menus call."""
+
+    open: Callable[[], object]
+    save: Callable[[], object]
+    save_as: Callable[[], object]
+    start_page: Callable[[], object]
+    compile: Callable[[], object]
+    cancel: Callable[[], object]
+    run: Callable[[], object]
+    replay: Callable[[], object]
+    find: Callable[[], object]
+    find_next: Callable[[], object]
+    source: Callable[[], object]
+    fit: Callable[[], object]
+    zoom_in: Callable[[], object]
+    zoom_out: Callable[[], object]
+    back: Callable[[], object]
+    forward: Callable[[], object]
+    focus_units: Callable[[], object]
+    focus_graph: Callable[[], object]
+    focus_inspector: Callable[[], object]
+    focus_panels: Callable[[], object]
+    set_theme: Callable[[str], object]
+    about: Callable[[], object]
+    shortcuts: Callable[[], object]
+
+
+@dataclass
+class Actions:
+    """The actions that the window enables and disables, and the menus that it fills."""
+
+    recent: QMenu
+    docks: QMenu
+    themes: dict[str, QAction]
+    by_name: dict[str, QAction] = field(default_factory=dict)
+
+    def enable(self, names: tuple[str, ...], on: bool) -> None:
+        """Enable or disable these actions."""
+        for name in names:
+            self.by_name[name].setEnabled(on)
+
+    def shortcuts(self) -> list[tuple[str, str]]:
+        """(what, keys) of every action that has a shortcut."""
+        native = QKeySequence.SequenceFormat.NativeText
+        return [
+            (action.text().replace("&", "").rstrip("…"), action.shortcut().toString(native))
+            for action in self.by_name.values()
+            if not action.shortcut().isEmpty()
+        ]
+
+
+def build_menus(window: QMainWindow, commands: Commands) -> Actions:
+    """Make the menu bar of ``window``."""
+    bar = window.menuBar()
+    made: dict[str, QAction] = {}
+
+    def add(menu: QMenu, name: str, text: str, keys: str, call: Callable[[], object]) -> None:
+        action = menu.addAction(text)
+        if keys:
+            action.setShortcut(QKeySequence(keys))
+        action.triggered.connect(lambda: call())
+        made[name] = action
+
+    file = bar.addMenu("&File")
+    add(file, "open", "&Open…", "Ctrl+O", commands.open)
+    recent = file.addMenu("Open &recent")
+    file.addSeparator()
+    add(file, "save", "&Save", "Ctrl+S", commands.save)
+    add(file, "save_as", "Save &as…", "Ctrl+Shift+S", commands.save_as)
+    file.addSeparator()
+    add(file, "start_page", "Start &page", "Ctrl+H", commands.start_page)
+    add(file, "quit", "&Quit", "Ctrl+Q", window.close)
+
+    build = bar.addMenu("&Compile")
+    add(build, "compile", "&Compile", "F5", commands.compile)
+    add(build, "cancel", "Cancel", "Esc", commands.cancel)
+    add(build, "source", "Edit the so&urce", "Ctrl+L", commands.source)
+    build.addSeparator()
+    add(build, "run", "&Run, or stop", "F6", commands.run)
+    add(build, "replay", "CUDA &Graph replay on or off", "F7", commands.replay)
+
+    view = bar.addMenu("&View")
+    add(view, "find", "&Find in the graph", "Ctrl+F", commands.find)
+    add(view, "find_next", "Next match", "F3", commands.find_next)
+    view.addSeparator()
+    add(view, "fit", "Fi&t the graph", "Ctrl+0", commands.fit)
+    add(view, "zoom_in", "Zoom &in", "Ctrl+=", commands.zoom_in)
+    add(view, "zoom_out", "Zoom &out", "Ctrl+-", commands.zoom_out)
+    add(view, "back", "Selection &back", "Alt+Left", commands.back)
+    add(view, "forward", "Selection for&ward", "Alt+Right", commands.forward)
+    view.addSeparator()
+    add(view, "focus_units", "Go to groups and extern calls", "Ctrl+1", commands.focus_units)
+    add(view, "focus_graph", "Go to the graph", "Ctrl+2", commands.focus_graph)
+    add(view, "focus_inspector", "Go to the inspector", "Ctrl+3", commands.focus_inspector)
+    add(view, "focus_panels", "Go to the panels", "Ctrl+4", commands.focus_panels)
+    view.addSeparator()
+    docks = view.addMenu("&Docks")
+    themes = _theme_menu(view.addMenu("T&heme"), commands.set_theme)
+
+    help_menu = bar.addMenu("&Help")
+    add(help_menu, "shortcuts", "&Shortcuts", "F1", commands.shortcuts)
+    add(help_menu, "about", "&About Fusescope", "", commands.about)
+    return Actions(recent, docks, themes, made)
+
+
+def _theme_menu(menu: QMenu, set_theme: Callable[[str], object]) -> dict[str, QAction]:
+    group = QActionGroup(menu)
+    made = {}
+    for name, text in THEMES.items():
+        action = menu.addAction(text)
+        action.setCheckable(True)
+        action.triggered.connect(lambda _=False, name=name: set_theme(name))
+        group.addAction(action)
+        made[name] = action
+    return made

@@ -1,0 +1,82 @@
+"""The docks around the graph: made once, hidden on the start page, put back as the user left them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+
+from views.theme import Theme
+from views.widgets import DockTitle, recolor
+
+STATE_VERSION = 1
+_AREAS = Qt.DockWidgetArea
+
+
+class Docks:
+    """Left: groups and extern calls. Right: inspector, the full height. Bottom: panels."""
+
+    def __init__(self, window: QMainWindow, units: QWidget, inspector: QWidget, panels: QWidget, theme: Theme) -> None:
+        self._window = window
+        self._state = QByteArray()
+        self._shown = True
+        self.units = self._dock("dock-units", "Groups and extern calls", units, _AREAS.LeftDockWidgetArea, theme)
+        self.inspector = self._dock("dock-inspector", "Inspector", inspector, _AREAS.RightDockWidgetArea, theme)
+        self.panels = self._dock("dock-panels", "Panels", panels, _AREAS.BottomDockWidgetArea, theme)
+        window.setCorner(Qt.Corner.BottomRightCorner, _AREAS.RightDockWidgetArea)
+        window.setCorner(Qt.Corner.BottomLeftCorner, _AREAS.BottomDockWidgetArea)
+        window.setDockOptions(
+            QMainWindow.DockOption.AnimatedDocks
+            | QMainWindow.DockOption.AllowNestedDocks
+            | QMainWindow.DockOption.AllowTabbedDocks
+        )
+
+    @property
+    def all(self) -> tuple[QDockWidget, ...]:
+        """Every dock."""
+        return self.units, self.inspector, self.panels
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours in the titles."""
+        for dock in self.all:
+            recolor(dock, theme)
+
+    def restore(self, state: bytes) -> None:
+        """Take the arrangement of an earlier start; what cannot be read is ignored."""
+        self._state = QByteArray(state)
+
+    def show(self, on: bool) -> None:
+        """Show the docks as they were last, or hide all of them."""
+        if on == self._shown:
+            return
+        self._shown = on
+        if not on:
+            self._state = self._window.saveState(STATE_VERSION)
+            for dock in self.all:
+                dock.hide()
+            return
+        if self._state.isEmpty() or not self._window.restoreState(self._state, STATE_VERSION):
+            for dock in self.all:
+                dock.show()
+            self.default_sizes()
+
+    def state(self) -> bytes:
+        """The arrangement to remember."""
+        return bytes(self._window.saveState(STATE_VERSION).data() if self._shown else self._state.data())
+
+    def default_sizes(self) -> None:
+        """Shares of the window that suit most screens."""
+        width, height = self._window.width(), self._window.height()
+        sides = [self.units, self.inspector]
+        self._window.resizeDocks(
+            sides, [max(270, min(400, width * 20 // 100)), max(380, min(640, width * 33 // 100))],
+            Qt.Orientation.Horizontal,
+        )
+        self._window.resizeDocks([self.panels], [max(230, height * 31 // 100)], Qt.Orientation.Vertical)
+
+    def _dock(self, name: str, title: str, widget: QWidget, area: Qt.DockWidgetArea, theme: Theme) -> QDockWidget:
+        dock = QDockWidget(title, self._window)
+        dock.setObjectName(name)
+        dock.setWidget(widget)
+        dock.setTitleBarWidget(DockTitle(dock, theme))
+        self._window.addDockWidget(area, dock)
+        return dock

@@ -1,0 +1,228 @@
+"""The centre: which region is shown, its graph, zoom, search, minimap. Layouts are made off the GUI thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
+
+from app.layout import GraphLayout, layout_region
+from compiler.report import GraphBreak, Region, Report
+from views.canvas import GraphCanvas, Minimap
+from views.icons import icon
+from views.jobs import Job
+from views.selection import Selection
+from views.theme import Theme
+from views.widgets import icon_button, label, recolor
+
+_MAP_SIZE = QSize(190, 130)
+_MAP_MARGIN = 12
+
+
+class GraphPanel(QWidget):
+    """Region tabs over the canvas."""
+
+    region_changed = Signal(str)
+    node_clicked = Signal(str)
+    group_clicked = Signal(str)
+    background_clicked = Signal()
+    laid_out = Signal(str)
+    layout_failed = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._report: Report | None = None
+        self._layouts: dict[str, GraphLayout] = {}
+        self._stored: dict[str, bytes] = {}
+        self._jobs: dict[str, Job] = {}
+        self._pending = Selection()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        bar = QFrame()
+        bar.setProperty("role", "panel")
+        head = QHBoxLayout(bar)
+        head.setContentsMargins(8, 2, 8, 0)
+        head.setSpacing(2)
+        self.tabs = QTabBar()
+        self.tabs.setAccessibleName("Compiled regions")
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
+        self.tabs.setUsesScrollButtons(True)
+        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
+        self.tabs.currentChanged.connect(self._tab_changed)
+        head.addWidget(self.tabs, 1)
+        self.canvas = GraphCanvas()
+        for name, tip, slot in (
+            ("zoom-out", "Zoom out (-)", self.canvas.zoom_out),
+            ("zoom-in", "Zoom in (+)", self.canvas.zoom_in),
+            ("fit", "Fit the graph (F)", self.canvas.fit),
+        ):
+            head.addWidget(icon_button(name, tip, slot, theme))
+        column.addWidget(bar)
+        column.addWidget(self.canvas, 1)
+        self.minimap = Minimap(self.canvas)
+        self.minimap.setParent(self.canvas)
+        self.minimap.setAccessibleName("Minimap")
+        self._waiting = label("Laying out the graph…", "chip")
+        self._waiting.setParent(self.canvas)
+        self._waiting.setVisible(False)
+        self.canvas.installEventFilter(self)
+        self.canvas.node_clicked.connect(self.node_clicked)
+        self.canvas.group_clicked.connect(self.group_clicked)
+        self.canvas.background_clicked.connect(self.background_clicked)
+        self.set_theme(theme)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self.canvas.set_theme(theme)
+        recolor(self, theme)
+        self._set_tab_icons()
+
+    def set_report(self, report: Report, stored: dict[str, bytes]) -> None:
+        """Show the regions of ``report``; ``stored`` are layouts that its session kept, by region."""
+        for job in self._jobs.values():
+            job.cancel()
+        self._jobs = {}
+        self._report = report
+        self._layouts = {}
+        self._stored = stored
+        self.tabs.blockSignals(True)
+        while self.tabs.count():
+            self.tabs.removeTab(0)
+        for number, region in enumerate(report.regions):
+            self.tabs.addTab(region_title(region))
+            tip = f"{region.name}: {region.kind}, {len(region.nodes):,} nodes"
+            found = _break_before(report, number)
+            self.tabs.setTabToolTip(number, f"{tip}\nGraph break before it: {found.reason}" if found else tip)
+        self.tabs.blockSignals(False)
+        self._set_tab_icons()
+        if report.regions:
+            self._tab_changed(0)
+
+    @property
+    def region(self) -> Region | None:
+        """The region shown."""
+        position = self.tabs.currentIndex()
+        return self._report.regions[position] if self._report and position >= 0 else None
+
+    def show_region(self, name: str) -> None:
+        """Switch to the region called ``name``."""
+        for position, region in enumerate(self._report.regions if self._report else ()):
+            if region.name == name:
+                self.tabs.setCurrentIndex(position)
+
+    def layout_bytes(self) -> dict[str, bytes]:
+        """The layouts made so far, encoded for the session."""
+        made = {name: layout.to_bytes() for name, layout in self._layouts.items()}
+        return {**self._stored, **made}
+
+    def show_selection(self, selection: Selection) -> None:
+        """Mark the selection, and bring it into sight. Kept until the layout is there."""
+        self._pending = selection
+        region = self.region
+        if region is None or region.name not in self._layouts:
+            return
+        groups = {group.name for group in region.groups}
+        if not selection.node and selection.unit in groups:
+            self.canvas.select_group(selection.unit)
+        else:
+            self.canvas.select_nodes(set(selection.nodes))
+        target = selection.node or (selection.unit if selection.unit in groups else next(iter(selection.nodes), ""))
+        if target:
+            self.canvas.center_on(target)
+
+    def cancel_jobs(self) -> None:
+        """Stop layouts in progress, as when the window closes."""
+        for job in self._jobs.values():
+            job.cancel()
+        self._jobs = {}
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Keep the minimap in the corner of the canvas."""
+        if event.type() == QEvent.Type.Resize:
+            QTimer.singleShot(0, self, self._place_overlays)
+        return super().eventFilter(watched, event)
+
+    def _place_overlays(self) -> None:
+        area = self.canvas.viewport().geometry()
+        size = _MAP_SIZE
+        self.minimap.setVisible(area.width() > 420 and area.height() > 260)
+        corner = area.bottomRight()
+        self.minimap.setGeometry(
+            corner.x() - size.width() - _MAP_MARGIN, corner.y() - size.height() - _MAP_MARGIN,
+            size.width(), size.height(),
+        )
+        self._waiting.move(area.left() + 14, area.top() + 12)
+
+    def _set_tab_icons(self) -> None:
+        for number in range(self.tabs.count()):
+            split = self._report is not None and _break_before(self._report, number) is not None
+            made = icon("split", self._theme.warning) if split else icon("group", self._theme.muted)
+            self.tabs.setTabIcon(number, made)
+
+    def _tab_changed(self, position: int) -> None:
+        region = self.region
+        if region is None:
+            return
+        self._pending = Selection(region=region.name)
+        self.region_changed.emit(region.name)
+        self._request(region)
+
+    def _request(self, region: Region) -> None:
+        if region.name in self._layouts:
+            self._show(region)
+            return
+        self._waiting.setVisible(True)
+        self._waiting.adjustSize()
+        if region.name in self._jobs:
+            return
+        stored = self._stored.get(region.name)
+        job = Job(lambda cancelled: _layout(region, stored, cancelled), self)
+        job.done.connect(lambda layout: self._made(region, layout))
+        job.failed.connect(lambda fault: self._failed(region, fault))
+        self._jobs[region.name] = job.start()
+
+    def _made(self, region: Region, layout: GraphLayout) -> None:
+        self._jobs.pop(region.name, None)
+        self._layouts[region.name] = layout
+        if self.region is region:
+            self._show(region)
+        self.laid_out.emit(region.name)
+
+    def _failed(self, region: Region, fault: Exception) -> None:
+        self._jobs.pop(region.name, None)
+        self._waiting.setVisible(False)
+        self.layout_failed.emit(fault)
+
+    def _show(self, region: Region) -> None:
+        self._waiting.setVisible(False)
+        self.canvas.set_region(region, self._layouts[region.name])
+        self.show_selection(self._pending)
+
+
+def region_title(region: Region) -> str:
+    """The region's name, with its kind where the name does not say it."""
+    return region.name if region.kind in region.name else f"{region.name}  {region.kind}"
+
+
+def _break_before(report: Report, position: int) -> GraphBreak | None:
+    """The graph break that this region begins after, where forward regions and breaks pair up one to one."""
+    starts = [region for region in report.regions if region.kind != "backward"]
+    region = report.regions[position]
+    if region.kind == "backward" or len(report.graph_breaks) != len(starts) - 1:
+        return None
+    place = starts.index(region)
+    return report.graph_breaks[place - 1] if place > 0 else None
+
+
+def _layout(region: Region, stored: bytes | None, cancelled: Callable[[], bool]) -> GraphLayout:
+    if stored is not None:
+        try:
+            return GraphLayout.from_bytes(stored)
+        except ValueError:
+            pass  # of another version: make it anew
+    return layout_region(region, cancelled=cancelled)
