@@ -228,10 +228,14 @@ _KNOWN_ERRORS = (
     ("out of memory", "out_of_memory", "The region does not fit in memory a second time, as its graph's own copy."),
     ("synchronizing CUDA operation", "host_sync", "An operation waits for the GPU, which a capture forbids."),
     ("Cannot copy between CPU and CUDA tensors", "host_sync", "A tensor is copied between CPU and GPU."),
-    ("StreamCaptureUnjoined", "unjoined_stream", "Work was submitted to a second stream that the first never awaits."),
-    ("dependency created on uncaptured work", "unjoined_stream", "The work depends on a stream that is not captured."),
-    ("StreamCaptureImplicit", "default_stream", "An operation uses the legacy default stream."),
-    ("generator", "random", "A random generator is used that the graph does not know."),
+    ("unjoined work", "unjoined_stream", "Work was submitted to a second stream that the first never waits for."),
+    (
+        "dependency created on uncaptured work in another stream",
+        "unjoined_stream",
+        "The work depends on a stream that is not captured.",
+    ),
+    ("would make the legacy stream depend", "default_stream", "An operation uses the legacy default stream."),
+    ("CUDA generator", "random", "A random generator is used that the graph does not know."),
 )
 
 

@@ -1,0 +1,250 @@
+"""One iteration of a model in each of the ways that are compared: eager, compiled, in a CUDA Graph, by Inductor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from compiler.report import CudaGraph, SkipReason
+from compiler.runtime import capture
+
+if TYPE_CHECKING:
+    from compiler.runtime.cuda_graph import GraphedRegion
+
+Model = Callable[..., Any]
+MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
+
+
+class Iteration:
+    """A forward, and in training a backward of the sum of its floating outputs' means, gradients set to None first."""
+
+    def __init__(self, call: Model, model: Model, inputs: Sequence[Any], *, training: bool) -> None:
+        """``call`` runs the model (compiled or not); ``model`` owns the parameters."""
+        self._call = call
+        self._inputs = tuple(inputs)
+        self._training = training
+        self.parameters: list[Tensor] = []
+        if training and isinstance(model, nn.Module):
+            self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def __call__(self) -> list[Any]:
+        """The outputs as a flat list, without autograd history; gradients are left in the parameters."""
+        if not self._training:
+            with torch.no_grad():
+                return list(pytree.tree_leaves(self._call(*self._inputs)))
+        for parameter in self.parameters:
+            parameter.grad = None
+        outputs = pytree.tree_leaves(self._call(*self._inputs))
+        means = [value.mean() for value in outputs if isinstance(value, Tensor) and value.requires_grad]
+        if means:
+            loss = means[0]
+            for mean in means[1:]:
+                loss = loss + mean
+            loss.backward()
+        # History would keep the accumulators of gradients alive, and with them the stream they were made on.
+        return [value.detach() if isinstance(value, Tensor) else value for value in outputs]
+
+
+class Step:
+    """Runs one iteration at every call.
+
+    Attributes:
+        note: one sentence on how the iteration runs, or why not as asked.
+    """
+
+    def __init__(self, iteration: Iteration, note: str = "") -> None:
+        self.iteration = iteration
+        self.note = note
+        self._latest: list[Any] = []
+
+    def __call__(self) -> None:
+        # The outputs before are let go first, as a caller in a loop would.
+        self._latest = []
+        self._latest = self.iteration()
+
+    def outputs(self) -> list[Any]:
+        """Outputs of the last iteration as a flat list; in training followed by the gradients of all parameters."""
+        return self._latest + [parameter.grad for parameter in self.iteration.parameters]
+
+    @property
+    def cuda_graph(self) -> CudaGraph | None:
+        """What capture made of the iteration; None in modes that capture nothing of their own."""
+        return None
+
+
+class WholeGraphStep(Step):
+    """The whole iteration as one CUDA Graph, forward and backward, on the memory it was captured with."""
+
+    def __init__(self, iteration: Iteration, device: torch.device, model: Model) -> None:
+        """Captures.
+
+        Raises:
+            CaptureRefused: the iteration cannot be captured.
+        """
+        super().__init__(iteration)
+        parameters = iteration.parameters
+        buffers = list(model.buffers()) if isinstance(model, nn.Module) else []
+        backups = [buffer.clone() for buffer in buffers]
+
+        def restore() -> None:
+            # Warm-up must not count as training: running statistics would move.
+            with torch.no_grad():
+                for buffer, backup in zip(buffers, backups, strict=True):
+                    buffer.copy_(backup)
+
+        def run() -> tuple[list[Any], list[Any]]:
+            # Gradients are None when the backward begins, so it makes them in the graph's memory.
+            return iteration(), [parameter.grad for parameter in parameters]
+
+        self._pool = torch.cuda.graph_pool_handle()
+        try:
+            self._recording = capture.record(run, device=device, pool=self._pool, restore=restore)
+        finally:
+            for parameter in parameters:
+                parameter.grad = None
+        self._latest, self._gradients = self._recording.result
+        self.note = f"The whole iteration is one CUDA Graph of {self._recording.facts.nodes} nodes."
+
+    def __call__(self) -> None:
+        self._recording.replay()
+
+    def outputs(self) -> list[Any]:
+        """Outputs and gradients of the last replay, in the graph's memory: the next replay overwrites them."""
+        return self._latest + self._gradients
+
+    @property
+    def cuda_graph(self) -> CudaGraph:
+        facts = self._recording.facts
+        return msgspec.structs.replace(facts, captures=1, pool_bytes=capture.pool_bytes(self._pool))
+
+
+class RegionGraphsStep(Step):
+    """Every compiled region behind its own CUDA Graph, with Dynamo and the user's own code between them."""
+
+    def __init__(self, iteration: Iteration, regions: list[GraphedRegion], why_not_whole: SkipReason) -> None:
+        super().__init__(iteration)
+        self._regions = regions
+        self._why_not_whole = why_not_whole
+
+    @property
+    def cuda_graph(self) -> CudaGraph:
+        return merge_facts([region.facts() for region in self._regions], self._why_not_whole)
+
+
+def merge_facts(regions: Sequence[CudaGraph], why_not_whole: SkipReason) -> CudaGraph:
+    """One record for a model that is captured region by region: sums, and every reason."""
+    reasons = [why_not_whole]
+    for facts in regions:
+        reasons += facts.skip_reasons
+    return CudaGraph(
+        captured=any(facts.captured for facts in regions),
+        capturable=False,
+        partitions=sum(facts.partitions for facts in regions),
+        skip_reasons=reasons,
+        warmup_ms=sum(facts.warmup_ms for facts in regions),
+        capture_ms=sum(facts.capture_ms for facts in regions),
+        instantiate_ms=sum(facts.instantiate_ms for facts in regions),
+        first_replay_ms=sum(facts.first_replay_ms for facts in regions),
+        pool_bytes=sum(facts.pool_bytes for facts in regions),
+        nodes=sum(facts.nodes for facts in regions),
+        captures=sum(facts.captures for facts in regions),
+        copied_bytes=sum(facts.copied_bytes for facts in regions),
+    )
+
+
+def prepare(
+    mode: str,
+    model: Model,
+    inputs: Sequence[Any],
+    *,
+    training: bool,
+    compiled: Model | None = None,
+    whole: bool | None = None,
+) -> Step:
+    """A step of ``model`` on ``inputs``, compiled and captured, ready to be timed.
+
+    Args:
+        mode: "eager", "compiled", "graph", "inductor" or "inductor-graph".
+        compiled: the model as Fusescope compiled it already.
+        whole: whether ``compiled`` is one region with no Python between; None where that is not known.
+
+    Raises:
+        ValueError: no such mode.
+    """
+    if mode == "eager":
+        return Step(Iteration(model, model, inputs, training=training))
+    if mode == "compiled":
+        call = compiled or torch.compile(model, backend=_own_backend())
+        return _first_call(Step(Iteration(call, model, inputs, training=training)))
+    if mode == "graph":
+        return _prepare_graph(model, inputs, training, compiled if whole else None, whole)
+    if mode == "inductor":
+        return _first_call(Step(Iteration(torch.compile(model), model, inputs, training=training)))
+    if mode == "inductor-graph":
+        call = torch.compile(model, mode="reduce-overhead")
+        # Its graphs record on the second call and replay from the third on.
+        return _first_call(Step(Iteration(call, model, inputs, training=training)), calls=3)
+    raise ValueError(f'There is no mode called "{mode}"; the modes are {", ".join(MODES)}.')
+
+
+def _first_call(step: Step, calls: int = 1) -> Step:
+    for _ in range(calls):
+        step()
+    return step
+
+
+def _own_backend() -> Callable[..., Any]:
+    """Our backend as a new function object: Dynamo reuses what it compiled for an equal backend, breaks and all."""
+    from compiler.backend import fusescope
+
+    def fusescope_backend(graph: torch.fx.GraphModule, example_inputs: list[Any], **keywords: Any) -> Any:
+        return fusescope(graph, example_inputs, **keywords)
+
+    return fusescope_backend
+
+
+def _prepare_graph(
+    model: Model, inputs: Sequence[Any], training: bool, compiled: Model | None, whole: bool | None
+) -> Step:
+    """One graph of the whole iteration where nothing but GPU work is in it, else one for each region."""
+    from torch._dynamo.exc import Unsupported
+
+    why_not = SkipReason("graph_break", "The model is several regions, with Python code between them.")
+    if whole is not False:
+        call = compiled or torch.compile(model, backend=_own_backend(), fullgraph=True)
+        iteration = Iteration(call, model, inputs, training=training)
+        try:
+            iteration()
+            return WholeGraphStep(iteration, _device_of(model, inputs), model)
+        except Unsupported as error:
+            # What Python does between the regions would be lost in a replay.
+            why_not = SkipReason("graph_break", f"Dynamo breaks the graph: {str(error).strip().splitlines()[0]}")
+        except capture.CaptureRefused as refused:
+            why_not = refused.reason
+    regions: list[GraphedRegion] = []
+    options: dict[str, str | int | bool | Callable[..., Any]] = {
+        "cuda_graph": True,
+        "on_graphed_region": lambda region: regions.append(region),
+    }
+    call = torch.compile(model, backend=_own_backend(), options=options)
+    step = RegionGraphsStep(Iteration(call, model, inputs, training=training), regions, why_not)
+    # The first call compiles and captures, the second shows which regions are really replayed.
+    _first_call(step, calls=2)
+    step.note = f"Captured region by region: {why_not.detail}"
+    return step
+
+
+def _device_of(model: Model, inputs: Sequence[Any]) -> torch.device:
+    """The GPU the model runs on: of its first CUDA tensor, else the current one."""
+    tensors = list(pytree.tree_leaves(tuple(inputs)))
+    if isinstance(model, nn.Module):
+        tensors += [*model.parameters(), *model.buffers()]
+    for tensor in tensors:
+        if isinstance(tensor, Tensor) and tensor.is_cuda:
+            return tensor.device
+    return torch.device("cuda", torch.cuda.current_device())
