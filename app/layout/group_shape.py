@@ -13,7 +13,7 @@ from app.layout.layered import Items, Link, Spacing, arrange
 from app.layout.ranks import Cancelled, rank_items
 
 INNER_STUB = Size(88.0, 18.0)  # one width for all, so that groups which differ in names only share a shape
-_SPACING = Spacing(across=16.0, down=24.0)
+_SPACING = Spacing(across=16.0, down=22.0)
 _PADDING = 14.0
 _LONGEST = 12  # ranks that an edge may cross inside a group before it is cut to a stub
 _LONGEST_EXIT = 40  # ranks to the group's bottom from which a value still gets a port there

@@ -67,16 +67,16 @@ def node_subtitle(node: Node) -> str:
 def node_size(node: Node, style: NodeStyle) -> Size:
     """The box of a node."""
     if style is NodeStyle.PILL:
-        return Size(_round_up(_width(node.name, SHAPE_PX, _ADVANCE) + 22), 22.0)
+        return Size(_round_up(_width(node.name, SHAPE_PX, _ADVANCE) + 22), 20.0)
     text = max(
         _width(node_title(node), OP_PX, _BOLD_ADVANCE),
         _width(node_subtitle(node), SHAPE_PX, _ADVANCE),
     )
     if style is NodeStyle.EXTERN:
-        return Size(_round_up(max(text, 84.0) + 40), 46.0)
+        return Size(_round_up(max(text, 84.0) + 40), 42.0)
     if style is NodeStyle.OUTPUT:
         return Size(_round_up(text + 40), 26.0)
-    return Size(_round_up(max(text, 40.0) + 22), 38.0)
+    return Size(_round_up(max(text, 40.0) + 22), 36.0)
 
 
 def stub_size(label: str) -> Size:

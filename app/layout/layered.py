@@ -16,6 +16,7 @@ _WEIGHT_CHAIN = 64.0  # an item's only producer whose only consumer it is
 _AXIS_SHARE = 0.15  # how much joins lean to the middle; without it, equal lopsided layers add up
 _EDGE_SHARE = 0.6  # of the distance between boxes, between two edges
 _STEEPEST = 0.12  # a gap grows with the widest move across it, so that curves do not lie flat
+_STRAIGHT_SHARE = 0.6  # of the distance between rows where all edges go straight down
 _WIDEST_GAP = 110.0
 
 
@@ -139,7 +140,7 @@ class _Graph:
         both = [up_ + down_ for up_, down_ in zip(above, below, strict=True)]
         self._sweep(up, both, False, spacing, cancelled)
         self._sweep(down, both, False, spacing, cancelled)
-        self._straighten(spacing)
+        self._straighten(above, spacing)
 
     def _pack(self, row: int, spacing: Spacing) -> None:
         """Puts a row's items side by side around the axis, and notes their distances from the first."""
@@ -246,47 +247,76 @@ class _Graph:
             for links in neighbours
         ]
 
-    def _straighten(self, spacing: Spacing) -> None:
-        """Gives every long link as few bends as its rows leave room for.
-
-        A dummy may move between its neighbours in the row. Walking down a chain, dummies stay in one straight run as
-        long as their ranges have a common part.
-        """
-        x = self.x
+    def _straighten(self, above: list[list[Neighbour]], spacing: Spacing) -> None:
+        """Stands chains of boxes and long links upright, with as few bends as their rows leave room for."""
         place = [0] * len(self.rank)
         for layer in self.layers:
             for i, item in enumerate(layer):
                 place[item] = i
-        for (source, out_offset), chain in self.chains.items():
-            aim = x[source] + out_offset
-            start = 0
-            while start < len(chain):
-                low, high = self._range(chain[start], place, spacing)
-                end = start + 1
-                while end < len(chain):
-                    left, right = self._range(chain[end], place, spacing)
-                    if max(low, left) > min(high, right):
-                        break
-                    low, high = max(low, left), min(high, right)
-                    end += 1
-                if end == len(chain) and self.below[chain[-1]] and not low <= aim <= high:
-                    aim = x[self.below[chain[-1]][0][0]] - self.below[chain[-1]][0][1]
-                aim = min(max(aim, low), high)
-                for dummy in chain[start:end]:
-                    x[dummy] = aim
-                start = end
+        for chain in self._chains_of_boxes(above):
+            self._stand(chain, None, place, spacing)
+        for (source, out_offset), dummies in self.chains.items():
+            self._stand([(dummy, 0.0) for dummy in dummies], self.x[source] + out_offset, place, spacing)
 
-    def _range(self, dummy: int, place: list[int], spacing: Spacing) -> tuple[float, float]:
-        """From where to where a dummy may move without touching its row's neighbours."""
-        layer, i, x, width = self.layers[self.rank[dummy]], place[dummy], self.x, self.width
+    def _chains_of_boxes(self, above: list[list[Neighbour]]) -> list[list[tuple[int, float]]]:
+        """Runs of items that follow one another alone, each with its offset from the run's first."""
+        follower: dict[int, tuple[int, float]] = {}
+        for item in range(len(self.items.rank)):
+            if len(above[item]) == 1 and above[item][0][2] == _WEIGHT_CHAIN:
+                source, shift, _ = above[item][0]
+                follower[source] = (item, shift)
+        followers = {item for item, _ in follower.values()}
+        chains: list[list[tuple[int, float]]] = []
+        for first in follower:
+            if first in followers:
+                continue
+            chain = [(first, 0.0)]
+            while chain[-1][0] in follower:
+                item, shift = follower[chain[-1][0]]
+                chain.append((item, chain[-1][1] + shift))
+            chains.append(chain)
+        return chains
+
+    def _stand(self, chain: list[tuple[int, float]], aim: float | None, place: list[int], spacing: Spacing) -> None:
+        """Aligns a chain in straight runs; each goes on as long as its items' free ranges have a common part.
+
+        Runs keep to ``aim``, where the chain comes from, or else to where their items are on average.
+        """
+        x, start = self.x, 0
+        while start < len(chain):
+            low, high = self._range(*chain[start], place, spacing)
+            end = start + 1
+            while end < len(chain):
+                left, right = self._range(*chain[end], place, spacing)
+                if max(low, left) > min(high, right):
+                    break
+                low, high = max(low, left), min(high, right)
+                end += 1
+            run = chain[start:end]
+            mean = sum(x[item] - offset for item, offset in run) / len(run)
+            wish = mean if aim is None else aim
+            if aim is not None and end == len(chain) and self.below[run[-1][0]] and not low <= wish <= high:
+                target, shift, _ = self.below[run[-1][0]][0]
+                wish = x[target] + shift
+            wish = min(max(wish, low), high)
+            for item, offset in run:
+                x[item] = wish + offset
+            aim = None if aim is None else wish
+            start = end
+
+    def _range(self, item: int, offset: float, place: list[int], spacing: Spacing) -> tuple[float, float]:
+        """From where to where an item, less its offset, may move without touching its row's neighbours."""
+        layer, i, x, own = self.layers[self.rank[item]], place[item], self.x, self.width[item]
         left, right = -math.inf, math.inf
         if i:
             other = layer[i - 1]
-            left = x[other] + width[other] / 2 + spacing.across * (1.0 if width[other] else _EDGE_SHARE)
+            gap = spacing.across if own or self.width[other] else spacing.across * _EDGE_SHARE
+            left = x[other] + (self.width[other] + own) / 2 + gap
         if i + 1 < len(layer):
             other = layer[i + 1]
-            right = x[other] - width[other] / 2 - spacing.across * (1.0 if width[other] else _EDGE_SHARE)
-        return min(left, x[dummy]), max(right, x[dummy])
+            gap = spacing.across if own or self.width[other] else spacing.across * _EDGE_SHARE
+            right = x[other] - (self.width[other] + own) / 2 - gap
+        return min(left, x[item]) - offset, max(right, x[item]) - offset
 
     def route(self, spacing: Spacing) -> Arrangement:
         """Gives rows their heights and links their pieces."""
@@ -302,7 +332,8 @@ class _Graph:
         y = 0.0
         for row, height in enumerate(row_height):
             row_top.append(y)
-            y += height + min(max(spacing.down, _STEEPEST * reach[row]), max(_WIDEST_GAP, spacing.down))
+            bent = spacing.down if reach[row] > 1.0 else spacing.down * _STRAIGHT_SHARE
+            y += height + min(max(bent, _STEEPEST * reach[row]), _WIDEST_GAP)
         row_bottom = [top + height for top, height in zip(row_top, row_height, strict=True)]
         tops = [
             row_bottom[rank[i]] - height if items.low[i] else row_top[rank[i]] for i, height in enumerate(items.height)
@@ -350,10 +381,15 @@ class _Graph:
             free.setdefault(target, []).append((origin, i))
         for target, arriving in free.items():
             arriving.sort()
-            step = min(_PORT_SPACING, max(self.width[target] - 16.0, 0.0) / max(len(arriving) - 1, 1))
-            left = x[target] - step * (len(arriving) - 1) / 2
-            for place, (_, i) in enumerate(arriving):
-                ports[i] = left + step * place
+            room = max(self.width[target] / 2 - 8.0, 0.0)
+            step = min(_PORT_SPACING, 2 * room / max(len(arriving) - 1, 1))
+            # An edge from straight above stays straight; the others come in beside it.
+            wished = [min(max(origin, x[target] - room), x[target] + room) for origin, _ in arriving]
+            weights = [8.0 if wish == origin else 1.0 for wish, (origin, _) in zip(wished, arriving, strict=True)]
+            placed = place_in_order(wished, weights, [step * place for place in range(len(arriving))])
+            outside = min(placed[0] - x[target] + room, 0.0) or max(placed[-1] - x[target] - room, 0.0)
+            for port, (_, i) in zip(placed, arriving, strict=True):
+                ports[i] = port - outside
         return ports
 
 

@@ -18,7 +18,7 @@ from app.layout.ranks import Cancelled, poll
 from app.layout.units import Unit, UnitGraph, build_units
 from compiler.report import Region
 
-_SPACING = Spacing(across=28.0, down=44.0)
+_SPACING = Spacing(across=28.0, down=40.0)
 _GRID_WIDTH = 1400.0  # least width of the grid of unconnected boxes
 
 

@@ -1,0 +1,94 @@
+"""The drawn graph, kept as a pixmap: a pan redraws only the strip that came into view, hovering redraws nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+
+from PySide6.QtCore import QRect, QRectF, QSize
+from PySide6.QtGui import QPainter, QPixmap, QRegion
+
+from views.canvas.camera import Camera
+from views.canvas.painting import ScenePainter
+
+_SLOW = 0.009  # seconds; a graph that takes longer is shown scaled while it zooms, and sharp when it rests
+_REACH = 300.0  # scene pixels that texts reach beyond their boxes
+
+
+class BaseLayer:
+    """The graph without highlights, at one camera."""
+
+    def __init__(self) -> None:
+        self._pixmap = QPixmap()
+        self._camera: Camera | None = None
+        self._cost = 0.0
+
+    def invalidate(self) -> None:
+        """Forgets the picture: the scene, theme or size is another one."""
+        self._camera = None
+
+    def draw(
+        self, painter: QPainter, scene: ScenePainter, camera: Camera, size: QSize, ratio: float, moving: bool
+    ) -> tuple[Camera, bool]:
+        """Draws the graph into a view.
+
+        Returns:
+            The camera that was drawn (less than a device pixel from the wished one), and whether it is sharp. If not,
+            draw again when the view rests.
+        """
+        if self._pixmap.size() != size * ratio or self._pixmap.devicePixelRatio() != ratio:
+            self._pixmap = QPixmap(size * ratio)
+            self._pixmap.setDevicePixelRatio(ratio)
+            self._camera = None
+        old = self._camera
+        if old is not None and abs(old.scale / camera.scale - 1) < 1e-9:
+            self._shift(scene, old, camera, size, ratio)
+        elif old is not None and moving and self._cost > _SLOW:
+            self._draw_scaled(painter, scene, old, camera, size)
+            return camera, False
+        else:
+            started = perf_counter()
+            self._render(scene, camera, QRect(0, 0, size.width(), size.height()))
+            self._cost = perf_counter() - started
+            self._camera = camera
+        painter.drawPixmap(0, 0, self._pixmap)
+        return self._camera or camera, True
+
+    def _shift(self, scene: ScenePainter, old: Camera, new: Camera, size: QSize, ratio: float) -> None:
+        """Moves the picture by whole device pixels and draws what came into view."""
+        dx = round((old.x - new.x) * new.scale * ratio)
+        dy = round((old.y - new.y) * new.scale * ratio)
+        if not dx and not dy:
+            return
+        moved = replace(old, x=old.x - dx / new.scale / ratio, y=old.y - dy / new.scale / ratio)
+        self._camera = moved
+        view = QRect(0, 0, size.width(), size.height())
+        if abs(dx) >= size.width() * ratio or abs(dy) >= size.height() * ratio:
+            self._render(scene, moved, view)
+            return
+        # Qt scrolls in the pixmap's own pixels whatever its ratio.
+        self._pixmap.scroll(dx, dy, self._pixmap.rect())
+        if dx:
+            width = -(-abs(dx) // ratio) + 1
+            left = 0 if dx > 0 else size.width() - width
+            self._render(scene, moved, QRect(int(left), 0, int(width), size.height()))
+        if dy:
+            height = -(-abs(dy) // ratio) + 1
+            top = 0 if dy > 0 else size.height() - height
+            self._render(scene, moved, QRect(0, int(top), size.width(), int(height)))
+
+    def _render(self, scene: ScenePainter, camera: Camera, area: QRect) -> None:
+        painter = QPainter(self._pixmap)
+        painter.setClipRegion(QRegion(area))
+        painter.fillRect(area, scene.palette.background)
+        reach = _REACH * camera.scale
+        scene.paint(painter, camera, QRectF(area).adjusted(-reach, -20, 12, 12))
+        painter.end()
+
+    def _draw_scaled(self, painter: QPainter, scene: ScenePainter, old: Camera, new: Camera, size: QSize) -> None:
+        """The old picture where it belongs at the new scale."""
+        painter.fillRect(QRect(0, 0, size.width(), size.height()), scene.palette.background)
+        factor = new.scale / old.scale
+        left, top = new.to_view(old.x, old.y)
+        target = QRectF(left, top, size.width() * factor, size.height() * factor)
+        painter.drawPixmap(target, self._pixmap, QRectF(self._pixmap.rect()))

@@ -1,0 +1,80 @@
+"""What is marked on top of the graph: hovered, selected, found. A plain value; each change makes a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from PySide6.QtCore import QRectF, QSize
+from PySide6.QtGui import QPainter
+
+from views.canvas.camera import Camera
+from views.canvas.painting import ScenePainter, visible
+from views.canvas.scene import NOTHING
+
+
+@dataclass(frozen=True)
+class Highlights:
+    """Indices of marked nodes and boxes."""
+
+    hovered: int = NOTHING
+    nodes: tuple[int, ...] = ()
+    group: int = NOTHING
+    found: tuple[int, ...] = ()
+    found_groups: tuple[int, ...] = ()
+    searching: bool = False
+    current: int = NOTHING  # the match that was gone to
+
+    @property
+    def node(self) -> int:
+        """The one selected node, or NOTHING."""
+        return self.nodes[0] if len(self.nodes) == 1 else NOTHING
+
+    def hovering(self, node: int) -> Highlights:
+        """With another node under the mouse."""
+        return replace(self, hovered=node)
+
+    def selecting(self, nodes: Sequence[int]) -> Highlights:
+        """With nodes selected and no group."""
+        return replace(self, nodes=tuple(nodes), group=NOTHING)
+
+    def selecting_group(self, group: int) -> Highlights:
+        """With a box selected and no nodes."""
+        return replace(self, nodes=(), group=group)
+
+    def matching(self, nodes: Sequence[int], groups: Sequence[int], searching: bool) -> Highlights:
+        """With other search matches."""
+        return replace(self, found=tuple(nodes), found_groups=tuple(groups), searching=searching, current=NOTHING)
+
+    def at_match(self, node: int) -> Highlights:
+        """With another match gone to."""
+        return replace(self, current=node)
+
+    def paint(self, painter: QPainter, scene: ScenePainter, camera: Camera, size: QSize) -> None:
+        """Draws everything marked that is visible."""
+        palette = scene.palette
+        x, y = camera.to_scene(0, 0)
+        window = (x, y, x + size.width() / camera.scale, y + size.height() / camera.scale)
+        if self.searching:
+            painter.fillRect(QRectF(0, 0, size.width(), size.height()), palette.dim)
+            found = np.array(self.found, np.int64)
+            found = found[visible(scene.scene.node_rect[found], window)]
+            scene.paint_again(painter, camera, found)
+            scene.paint_outlines(painter, camera, found, palette.match, 1.8)
+            boxes = np.array(self.found_groups, np.int64)
+            for group in boxes[visible(scene.scene.group_rect[boxes], window)]:
+                scene.paint_group_outline(painter, camera, int(group), palette.match)
+        if self.group >= 0:
+            scene.paint_group_outline(painter, camera, self.group, palette.selection)
+        if self.node >= 0:
+            scene.paint_highlight(painter, camera, self.node, palette.selection)
+        if self.nodes:
+            chosen = np.array(self.nodes, np.int64)
+            chosen = chosen[visible(scene.scene.node_rect[chosen], window)]
+            scene.paint_outlines(painter, camera, chosen, palette.selection, 2.6)
+        if self.current >= 0:
+            scene.paint_outlines(painter, camera, np.array([self.current]), palette.selection, 2.6)
+        if self.hovered >= 0 and self.hovered != self.node:
+            scene.paint_highlight(painter, camera, self.hovered, palette.highlight)
+            scene.paint_outlines(painter, camera, np.array([self.hovered]), palette.highlight, 2.0)

@@ -1,0 +1,142 @@
+"""An overview in the canvas's corner, with the visible part framed; click or drag to move there.
+
+Graphs are often a thousand times taller than wide. Then the map is a strip that shows a part of the graph and slides
+along with the view, as a code editor's minimap does.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QPen, QPixmap
+from PySide6.QtWidgets import QWidget
+
+from views.canvas.camera import Camera
+from views.canvas.canvas import GraphCanvas
+from views.canvas.painting import ScenePainter
+
+_WIDEST, _NARROWEST = 190.0, 84.0
+_HEIGHT_SHARE = 0.46  # of the canvas's height
+_PADDING = 6.0
+_INSET = 14  # from the canvas's corner
+
+
+class Minimap(QWidget):
+    """Lies over its canvas at the bottom right."""
+
+    def __init__(self, canvas: GraphCanvas) -> None:
+        super().__init__(canvas)
+        self._canvas = canvas
+        self._pixmap = QPixmap()
+        self._pixmap_of: tuple[float, float, int, int, float] | None = None  # what the pixmap shows
+        self._scale = 1.0
+        self._press: QPointF | None = None
+        self.setAccessibleName("Minimap")
+        self.setAccessibleDescription("Overview of the graph. Click or drag to move the view.")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        canvas.resized.connect(self._arrange)
+        canvas.camera_changed.connect(self.update)
+        canvas.scene_changed.connect(self._scene_changed)
+        self._scene_changed()
+
+    def _scene_changed(self) -> None:
+        self._pixmap_of = None
+        self._arrange()
+        self.update()
+
+    def _arrange(self) -> None:
+        """Chooses the size and the scale for the present graph and canvas."""
+        scene = self._canvas.scene
+        if scene is None or not len(scene.nodes):
+            self.hide()
+            return
+        _, _, width, height = scene.bounds
+        tallest = self._canvas.height() * _HEIGHT_SHARE
+        scale = min(_WIDEST / max(width, 1.0), tallest / max(height, 1.0))
+        if width * scale < _NARROWEST:
+            scale = min(_NARROWEST / max(width, 1.0), 0.2)
+        self._scale = scale
+        own_width = max(min(width * scale, _WIDEST), 40.0) + 2 * _PADDING
+        own_height = max(min(height * scale, tallest), 24.0) + 2 * _PADDING
+        self.resize(round(own_width), round(own_height))
+        area = self._canvas.viewport().geometry()
+        self.move(area.right() - self.width() - _INSET, area.bottom() - self.height() - _INSET)
+        self.setVisible(area.width() > 2 * self.width() and area.height() > 1.5 * self.height())
+
+    def map_camera(self) -> Camera:
+        """The camera of the map itself: the whole graph in the middle, or the part around the view."""
+        scene = self._canvas.scene
+        assert scene is not None
+        left, top, width, height = scene.bounds
+        shown = (self.height() - 2 * _PADDING) / self._scale
+        x = left + width / 2 - self.width() / 2 / self._scale
+        if height <= shown:
+            return Camera(x, top + height / 2 - self.height() / 2 / self._scale, self._scale)
+        view = self._canvas.view_bounds()
+        progress = (view.top() - top) / max(height - view.height(), 1.0)
+        start = top + min(max(progress, 0.0), 1.0) * (height - shown)
+        return Camera(x, start - _PADDING / self._scale, self._scale)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        scene = self._canvas.scene
+        if scene is None:
+            return
+        palette = self._canvas.canvas_palette
+        camera = self.map_camera()
+        self._render(camera)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        outline = QPainterPath()
+        outline.addRoundedRect(frame, 8, 8)
+        painter.setClipPath(outline)
+        painter.drawPixmap(0, 0, self._pixmap)
+        view = self._canvas.view_bounds()
+        x, y = camera.to_view(view.left(), view.top())
+        seen = QRectF(x, y, max(view.width() * self._scale, 6.0), max(view.height() * self._scale, 4.0))
+        seen = seen.intersected(frame.adjusted(1.5, 1.5, -1.5, -1.5))
+        tint = QColor(palette.theme.accent)
+        tint.setAlphaF(0.14)
+        painter.setBrush(tint)
+        painter.setPen(QPen(palette.theme.accent, 1.4))
+        painter.drawRoundedRect(seen, 2.5, 2.5)
+        painter.setClipping(False)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(palette.theme.border, 1.0))
+        painter.drawRoundedRect(frame, 8, 8)
+
+    def _render(self, camera: Camera) -> None:
+        """Draws the graph's part into the pixmap, if it is another one than last time."""
+        scene, palette = self._canvas.scene, self._canvas.canvas_palette
+        ratio = self.devicePixelRatioF()
+        key = (camera.x, round(camera.y * camera.scale * ratio), self.width(), self.height(), ratio)
+        if scene is None or key == self._pixmap_of:
+            return
+        self._pixmap_of = key
+        self._pixmap = QPixmap(self.size() * ratio)
+        self._pixmap.setDevicePixelRatio(ratio)
+        ground = QColor(palette.theme.surface)
+        self._pixmap.fill(ground)
+        painter = QPainter(self._pixmap)
+        ScenePainter(scene, palette).paint_far(painter, camera, QRectF(self.rect()))
+        painter.end()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Goes to the point under the mouse."""
+        if event.button() == Qt.MouseButton.LeftButton and self._canvas.scene is not None:
+            self._press = event.position()
+            self._canvas.look_at(*self.map_camera().to_scene(event.position().x(), event.position().y()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Moves the view along; over a sliding map, one map height is the whole graph."""
+        scene = self._canvas.scene
+        if self._press is None or scene is None:
+            return
+        move = event.position() - self._press
+        self._press = event.position()
+        shown = self.height() - 2 * _PADDING
+        share = max(1.0, scene.bounds[3] * self._scale / shown)
+        middle = self._canvas.view_bounds().center()
+        self._canvas.look_at(middle.x() + move.x() / self._scale, middle.y() + share * move.y() / self._scale)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._press = None

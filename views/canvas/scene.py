@@ -1,0 +1,212 @@
+"""What the canvas draws, as arrays: geometry, classes for colours, texts, and who is connected to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.layout import GraphLayout, NodeStyle
+from app.layout.labels import dtype_text, node_subtitle, node_title, shape_text
+from compiler.report import ExternCall, Group, Node, NodeKind, Region
+
+# Classes of node colours; grouped nodes have GROUPED + their group's colour number.
+PLAIN, INPUT, PARAMETER, EXTERN, OUTPUT, GROUPED = range(6)
+
+NOTHING = -1
+
+
+@dataclass(frozen=True)
+class Hit:
+    """What is at a point: at most one of the indices is set, the innermost thing first."""
+
+    node: int = NOTHING
+    stub: int = NOTHING
+    group: int = NOTHING
+
+
+class Scene:
+    """A region and its layout, ready for drawing and asking. Never changes once made."""
+
+    def __init__(self, region: Region, layout: GraphLayout) -> None:
+        self.region = region
+        self.layout = layout
+        self.index = {name: i for i, name in enumerate(layout.names)}
+        self.group_index = {name: i for i, name in enumerate(layout.group_names)}
+        self.groups: dict[str, Group] = {group.name: group for group in region.groups}
+        self.calls: dict[str, ExternCall] = {call.name: call for call in region.extern_calls}
+        self.call_of_node = {name: call for call in region.extern_calls for name in call.nodes}
+        self.nodes: list[Node] = region.nodes
+        self.titles = [node_title(node) for node in region.nodes]
+        self.subtitles = [node_subtitle(node) for node in region.nodes]
+        self.node_rect = layout.node_rect
+        self.group_rect = layout.group_rect
+        self.pieces = layout.pieces
+        self.group_color = self._group_colors()
+        self.node_class = self._node_classes()
+        self.piece_low, self.piece_high = _piece_bounds(layout.pieces)
+        self._outgoing = _Adjacency(layout.edges[:, 0], len(layout.names))
+        self._incoming = _Adjacency(layout.edges[:, 1], len(layout.names))
+        self.piece_inside = self._pieces_inside()
+        self.piece_ends = self._piece_ends()
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Left, top, width, height of the whole drawing."""
+        return self.layout.bounds
+
+    def _group_colors(self) -> NDArray[np.int32]:
+        """A colour number per box, -1 for extern calls. Groups that share a kernel share the colour."""
+        numbers: dict[str, int] = {}
+        colors = np.full(len(self.layout.group_names), NOTHING, np.int32)
+        for i, name in enumerate(self.layout.group_names):
+            group = self.groups.get(name)
+            if group is not None:
+                colors[i] = numbers.setdefault(group.kernel or name, len(numbers))
+        return colors
+
+    def _node_classes(self) -> NDArray[np.int32]:
+        classes = np.full(len(self.nodes), PLAIN, np.int32)
+        grouped = self.layout.node_group >= 0
+        color = self.group_color[self.layout.node_group[grouped]]
+        classes[grouped] = np.where(color >= 0, GROUPED + color, PLAIN)
+        style = self.layout.node_style
+        classes[style == NodeStyle.EXTERN] = EXTERN
+        classes[style == NodeStyle.OUTPUT] = OUTPUT
+        parameter = np.array([node.op in ("parameter", "buffer", "get_attr") for node in self.nodes], bool)
+        classes[style == NodeStyle.PILL] = INPUT
+        classes[(style == NodeStyle.PILL) & parameter] = PARAMETER
+        return classes
+
+    def _pieces_inside(self) -> NDArray[np.bool_]:
+        """Which pieces belong to values that stay inside a group (registers), all others go through memory."""
+        edges, group = self.layout.edges, self.layout.node_group
+        inside = np.zeros(len(self.pieces), bool)
+        if len(edges):
+            same = (group[edges[:, 0]] >= 0) & (group[edges[:, 0]] == group[edges[:, 1]])
+            counts = np.diff(self.layout.edge_start)
+            inside[self.layout.edge_pieces[np.repeat(same, counts)]] = True
+            inside[self.layout.edge_pieces[np.repeat(~same, counts)]] = False
+        return inside
+
+    def _piece_ends(self) -> NDArray[np.bool_]:
+        """Which pieces are the last of an edge and so end at its consumer."""
+        ends = np.zeros(len(self.pieces), bool)
+        start = self.layout.edge_start
+        drawn = np.diff(start) > 0
+        ends[self.layout.edge_pieces[start[1:][drawn] - 1]] = True
+        return ends
+
+    def hit(self, x: float, y: float, slack: float) -> Hit:
+        """What is at a scene point; ``slack`` pixels around small things count too."""
+        layout = self.layout
+        node = _topmost(layout.node_rect, x, y, slack)
+        if node >= 0:
+            return Hit(node=node)
+        stub = _topmost(layout.stub_rect, x, y, slack)
+        if stub >= 0:
+            return Hit(stub=stub)
+        return Hit(group=_topmost(layout.group_rect, x, y, 0.0))
+
+    def edges_of(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Indices of the edges into and out of a node."""
+        return self._incoming.of(node), self._outgoing.of(node)
+
+    def producers(self, node: int) -> list[int]:
+        """Nodes that a node reads, in argument order."""
+        return [self.index[name] for name in self.nodes[node].inputs if name in self.index]
+
+    def consumers(self, node: int) -> list[int]:
+        """Nodes that read a node, in the graph's order."""
+        return sorted({int(consumer) for consumer in self.layout.edges[self._outgoing.of(node), 1]})
+
+    def pieces_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Indices of the pieces of some edges, each once."""
+        start, used = self.layout.edge_start, self.layout.edge_pieces
+        if not len(edges):
+            return np.zeros(0, np.int64)
+        return np.unique(np.concatenate([used[start[edge] : start[edge + 1]] for edge in edges])).astype(np.int64)
+
+    def members(self, group: int) -> NDArray[np.int64]:
+        """Nodes drawn in a box."""
+        return np.flatnonzero(self.layout.node_group == group)
+
+    def beside(self, node: int, direction: int) -> int:
+        """The nearest node to the right (direction 1) or left (-1) on about the same height, or NOTHING."""
+        rect = self.node_rect
+        x = rect[:, 0] + rect[:, 2] / 2
+        y = rect[:, 1] + rect[:, 3] / 2
+        dx = (x - x[node]) * direction
+        dy = np.abs(y - y[node])
+        candidates = np.flatnonzero((dx > 1.0) & (dy < 90.0))
+        if not len(candidates):
+            return NOTHING
+        return int(candidates[np.argmin(dx[candidates] + 4.0 * dy[candidates])])
+
+    def find(self, text: str) -> tuple[list[int], list[int]]:
+        """Nodes and boxes whose name or op holds ``text``, whatever the case."""
+        wanted = text.strip().lower()
+        if not wanted:
+            return [], []
+        nodes = [i for i, node in enumerate(self.nodes) if wanted in node.name.lower() or wanted in node.op.lower()]
+        boxes = [i for i, name in enumerate(self.layout.group_names) if wanted in name.lower()]
+        return nodes, boxes
+
+    def locate(self, name: str) -> tuple[float, float, float, float] | None:
+        """The rectangle of a node, a group or an extern call; None for an unknown name."""
+        if name in self.index:
+            return _as_tuple(self.node_rect[self.index[name]])
+        if name in self.group_index:
+            return _as_tuple(self.group_rect[self.group_index[name]])
+        call = self.calls.get(name)
+        if call is not None and call.nodes and call.nodes[0] in self.index:
+            return _as_tuple(self.node_rect[self.index[call.nodes[0]]])
+        return None
+
+    def edge_label(self, node: int) -> str:
+        """What an edge carries: shape and dtype of a node's first output."""
+        outputs = self.nodes[node].outputs
+        return f"{shape_text(outputs[0])} {dtype_text(outputs[0].dtype)}" if outputs else ""
+
+    def badge(self, node: int) -> str:
+        """The library that an extern call goes through, by its op's namespace."""
+        namespace = self.nodes[node].op.split(".")[0]
+        return "ATen" if namespace == "aten" else namespace
+
+    def is_leaf(self, node: int) -> bool:
+        """Whether a node is an input of the region."""
+        return self.nodes[node].kind is not NodeKind.CALL
+
+
+class _Adjacency:
+    """Edges by one of their ends."""
+
+    def __init__(self, ends: NDArray[np.int32], count: int) -> None:
+        self._order = np.argsort(ends, kind="stable")
+        self._start = np.searchsorted(ends[self._order], np.arange(count + 1))
+
+    def of(self, node: int) -> NDArray[np.int64]:
+        return self._order[self._start[node] : self._start[node + 1]]
+
+
+def _piece_bounds(pieces: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Left and right ends; tops and bottoms are the pieces' own second and fourth columns."""
+    return np.minimum(pieces[:, 0], pieces[:, 2]), np.maximum(pieces[:, 0], pieces[:, 2])
+
+
+def _topmost(rects: NDArray[np.float32], x: float, y: float, slack: float) -> int:
+    """The smallest of the rectangles around a point, or NOTHING."""
+    found = np.flatnonzero(
+        (rects[:, 0] - slack <= x)
+        & (x <= rects[:, 0] + rects[:, 2] + slack)
+        & (rects[:, 1] - slack <= y)
+        & (y <= rects[:, 1] + rects[:, 3] + slack)
+    )
+    if not len(found):
+        return NOTHING
+    return int(found[np.argmin(rects[found, 2] * rects[found, 3])])
+
+
+def _as_tuple(row: NDArray[np.float32]) -> tuple[float, float, float, float]:
+    return (float(row[0]), float(row[1]), float(row[2]), float(row[3]))

@@ -1,0 +1,77 @@
+"""Tooltips and screen-reader sentences for what is on the canvas."""
+
+from __future__ import annotations
+
+from html import escape
+
+from app.layout.labels import dtype_text, shape_text
+from compiler.report import Node
+from views.canvas.scene import Scene
+
+
+def node_tip(scene: Scene, index: int) -> str:
+    """A node's name, op, tensors, and where and why it runs, as rich text."""
+    node = scene.nodes[index]
+    lines = [f"<b>{escape(node.name)}</b> &nbsp;{escape(node.op)}"]
+    lines += [escape(tensor) for tensor in _tensors(node)]
+    where = _where(scene, index)
+    if where:
+        lines.append(escape(where))
+    if node.provenance.module_path:
+        lines.append(f"<i>{escape(node.provenance.module_path)}</i> ({escape(node.provenance.module_type)})")
+    return _rich(lines)
+
+
+def group_tip(scene: Scene, name: str) -> str:
+    """A group's kind, size and reason, or an extern call's, as rich text."""
+    group = scene.groups.get(name)
+    if group is not None:
+        head = f"<b>{escape(name)}</b> &nbsp;{group.kind.value}, {_count(len(group.nodes), 'node')}"
+        return _rich([head, escape(group.reason)])
+    call = scene.calls[name]
+    return _rich([f"<b>{escape(name)}</b> &nbsp;{escape(call.op)}", escape(call.detail or call.reason.value)])
+
+
+def stub_tip(scene: Scene, stub: int) -> str:
+    """What a stub stands for."""
+    layout = scene.layout
+    owner, peer = scene.nodes[layout.stub_owner[stub]].name, int(layout.stub_peer[stub])
+    if peer < 0:
+        return _rich([f"<b>{escape(layout.stub_labels[stub])}</b>", f"at {escape(owner)}; listed in the inspector"])
+    return _rich([f"<b>{escape(scene.nodes[peer].name)}</b>", "Too far away for a line. Click to go there."])
+
+
+def spoken(scene: Scene, index: int) -> str:
+    """One sentence about a node for a screen reader."""
+    node = scene.nodes[index]
+    parts = [node.name, node.op, *_tensors(node)[:1]]
+    where = _where(scene, index)
+    if where:
+        parts.append(where)
+    parts.append(_count(len(scene.producers(index)), "input"))
+    parts.append(_count(len(scene.consumers(index)), "consumer"))
+    return ", ".join(parts)
+
+
+def _tensors(node: Node) -> list[str]:
+    return [f"{shape_text(tensor)} {dtype_text(tensor.dtype)}" for tensor in node.outputs[:4]]
+
+
+def _where(scene: Scene, index: int) -> str:
+    node = scene.nodes[index]
+    call = scene.call_of_node.get(node.name)
+    if call is not None:
+        return f"Extern call: {call.detail or call.reason.value}"
+    box = int(scene.layout.node_group[index])
+    if box >= 0:
+        name = scene.layout.group_names[box]
+        return f"In {name}: {scene.groups[name].reason}" if name in scene.groups else f"In {name}"
+    return ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _rich(lines: list[str]) -> str:
+    return f"<div style='max-width:420px'>{'<br>'.join(lines)}</div>"
