@@ -62,6 +62,9 @@ class FakeRecorder:
     def stream(self, device: torch.device) -> FakeStream:
         return self.current
 
+    def stream_key(self, device: torch.device) -> int:
+        return id(self.current)
+
     def record(
         self, run: Callable[[], Sequence[Any]], device: torch.device, warmup: int, restore: Callable[[], None]
     ) -> FakeRecording:

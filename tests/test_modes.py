@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -9,6 +14,7 @@ torch = pytest.importorskip("torch")
 from compiler.report import CudaGraph, SkipReason  # noqa: E402
 from compiler.runtime.compare import compare_outputs, in_float64, relative_error  # noqa: E402
 from compiler.runtime.modes import Iteration, merge_facts, prepare  # noqa: E402
+from resources.examples.graph_break import graph_break  # noqa: E402
 
 
 def test_inference_runs_without_autograd() -> None:
@@ -41,6 +47,42 @@ def test_outputs_may_be_nested_and_of_any_type() -> None:
 def test_unknown_mode_is_named() -> None:
     with pytest.raises(ValueError, match='no mode called "fast"'):
         prepare("fast", torch.relu, (torch.randn(3),), training=False)
+
+
+@pytest.fixture
+def regions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """Our backend replaced by one that runs the graph as it is and hands out what it was told to."""
+    seen: list[Any] = []
+
+    def fusescope(graph: Any, example_inputs: Any, *, options: Any = None) -> Any:
+        seen.append(options)
+        return graph.forward
+
+    monkeypatch.setitem(sys.modules, "compiler.backend", SimpleNamespace(fusescope=fusescope))
+    torch._dynamo.reset()
+    yield seen
+    torch._dynamo.reset()
+
+
+def test_a_model_with_breaks_is_never_one_graph(regions: list[Any], capsys: Any) -> None:
+    model, inputs = graph_break()
+    compiled = prepare("compiled", model, inputs, training=False)
+    count = len(regions)
+    assert count >= 2
+    # Dynamo has the model compiled already, with its breaks: that must not pass for a model without.
+    step = prepare("graph", model, inputs, training=False)
+    assert step.note.startswith("Captured region by region: Dynamo breaks the graph")
+    assert "\n" not in step.note
+    assert [set(options) for options in regions[-count:]] == [{"cuda_graph", "on_graphed_region"}] * count
+    facts = step.cuda_graph
+    assert facts is not None
+    assert [reason.rule for reason in facts.skip_reasons] == ["graph_break"]
+    compiled()
+    capsys.readouterr()
+    step()
+    assert capsys.readouterr().out.count("hidden:") == 1
+    for got, expected in zip(step.outputs(), compiled.outputs(), strict=True):
+        torch.testing.assert_close(got, expected)
 
 
 def test_facts_of_regions_add_up() -> None:

@@ -40,7 +40,12 @@ class Recorder(Protocol):
         """Whether the caller is itself being captured."""
 
     def device(self, inputs: Sequence[Any]) -> torch.device: ...
-    def stream(self, device: torch.device) -> Any: ...
+    def stream(self, device: torch.device) -> Any:
+        """The caller's stream, which can ``wait_stream`` for another."""
+
+    def stream_key(self, device: torch.device) -> int:
+        """A number that tells streams apart, had at every call and so without making an object."""
+
     def record(
         self, run: Callable[[], Sequence[Any]], device: torch.device, warmup: int, restore: Callable[[], None]
     ) -> Recorded: ...
@@ -54,10 +59,12 @@ class CudaRecorder:
     device_type = "cuda"
 
     def __init__(self) -> None:
-        self._pool = torch.cuda.graph_pool_handle() if torch.cuda.is_available() else None
+        # Asked once: torch.cuda.is_available() takes as long as a launch.
+        self._available = torch.cuda.is_available()
+        self._pool = torch.cuda.graph_pool_handle() if self._available else None
 
     def is_capturing(self) -> bool:
-        return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+        return self._available and torch.cuda.is_current_stream_capturing()
 
     def device(self, inputs: Sequence[Any]) -> torch.device:
         for value in inputs:
@@ -67,6 +74,9 @@ class CudaRecorder:
 
     def stream(self, device: torch.device) -> torch.cuda.Stream:
         return torch.cuda.current_stream(device)
+
+    def stream_key(self, device: torch.device) -> int:
+        return int(torch._C._cuda_getCurrentRawStream(device.index))
 
     def record(
         self, run: Callable[[], Sequence[Any]], device: torch.device, warmup: int, restore: Callable[[], None]
@@ -164,6 +174,7 @@ class GraphedRegion:
         self._gave_up = False
         self._captures = 0
         self._stream: Any = None
+        self._stream_key = 0
         self._lock = threading.Lock()
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
@@ -257,7 +268,7 @@ class GraphedRegion:
         self._captures += 1
         self._graphs[signature(inputs, self._static)] = graph
         self._latest = graph
-        self._stream = self._recorder.stream(device)
+        self._stream, self._stream_key = self._recorder.stream(device), self._recorder.stream_key(device)
         if len(self._graphs) > self._capacity:
             # A graph must not be freed while the GPU runs it.
             self._recorder.wait(device)
@@ -297,10 +308,11 @@ class GraphedRegion:
 
     def _follow_last_stream(self, graph: _Graph) -> None:
         """Order this call after the last one where the caller has moved to another stream."""
-        stream = self._recorder.stream(graph.device)
-        if stream != self._stream:
+        key = self._recorder.stream_key(graph.device)
+        if key != self._stream_key:
+            stream = self._recorder.stream(graph.device)
             stream.wait_stream(self._stream)
-            self._stream = stream
+            self._stream, self._stream_key = stream, key
 
     def _note(self, rule: str, detail: str) -> None:
         if not any(reason.rule == rule for reason in self._reasons):

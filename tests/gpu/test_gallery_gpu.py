@@ -70,7 +70,8 @@ def test_models_with_breaks_are_captured_region_by_region(name: str, load_exampl
     facts = step.cuda_graph
     assert facts is not None
     assert facts.partitions >= 2
-    assert facts.skip_reasons[0].rule == "graph_break"
+    # Newer Dynamo takes .item() into the region when breaks are not allowed; then the capture finds it.
+    assert facts.skip_reasons[0].rule in ({"graph_break"} if name == "graph_break" else {"graph_break", "host_sync"})
     if name == "graph_break":
         capfd.readouterr()
         step()
