@@ -56,6 +56,7 @@ class GroupShape:
     entries: dict[tuple[int, int], list[int]]
     exits: dict[int, list[int]]
     inner: dict[tuple[int, int], list[int]]
+    cut_edges: frozenset[tuple[int, int]]  # producers as in stubs
     stubs: tuple[InnerStub, ...]
 
 
@@ -117,19 +118,23 @@ def lay_out_group(structure: GroupStructure, cancelled: Cancelled | None = None)
         [[done.x[i] + shift - items.width[i] / 2, done.top[i], *structure.sizes[i]] for i in range(members)],
         np.float32,
     ).reshape(-1, 4)
-    pieces = np.array(done.pieces, np.float32).reshape(-1, 4)
+    # From the top side through the title to where the port's edges begin.
+    heads = {source: len(done.pieces) + i for i, source in enumerate(port_of)}
+    through = [(done.x[item], 0.0, done.x[item], TITLE_HEIGHT) for item in port_of.values()]
+    pieces = np.array(done.pieces + through, np.float32).reshape(-1, 4)
     pieces[:, 0::2] += shift
+    cut_edges = frozenset((producer, consumer) for _, producer, consumer in cut)
     entries: dict[tuple[int, int], list[int]] = {}
     exits: dict[int, list[int]] = {}
     inner: dict[tuple[int, int], list[int]] = {}
     for (kind, producer, consumer), used in zip(keys, done.link_pieces, strict=True):
         if kind == "entry":
-            entries[producer, consumer] = used
+            is_cut = (~producer, consumer) in cut_edges
+            entries[producer, consumer] = used if is_cut else [heads[producer], *used]
         elif kind == "inner":
             inner[producer, consumer] = used
         else:
             exits[producer] = used
-    # A port's row is crossed on the way in: the stretch from the top side to the row's bottom.
     return GroupShape(
         width=width,
         height=height,
@@ -140,6 +145,7 @@ def lay_out_group(structure: GroupStructure, cancelled: Cancelled | None = None)
         entries=entries,
         exits=exits,
         inner=inner,
+        cut_edges=cut_edges,
         stubs=tuple(
             InnerStub(done.x[item] + shift - INNER_STUB.width / 2, done.top[item], producer, consumer)
             for item, producer, consumer in cut

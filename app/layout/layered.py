@@ -386,10 +386,11 @@ class _Graph:
             # An edge from straight above stays straight; the others come in beside it.
             wished = [min(max(origin, x[target] - room), x[target] + room) for origin, _ in arriving]
             weights = [8.0 if wish == origin else 1.0 for wish, (origin, _) in zip(wished, arriving, strict=True)]
-            placed = place_in_order(wished, weights, [step * place for place in range(len(arriving))])
-            outside = min(placed[0] - x[target] + room, 0.0) or max(placed[-1] - x[target] - room, 0.0)
-            for port, (_, i) in zip(placed, arriving, strict=True):
-                ports[i] = port - outside
+            offsets = [step * place for place in range(len(arriving))]
+            placed = place_in_order(wished, weights, offsets)
+            low, high = x[target] - room, x[target] + room - offsets[-1]
+            for port, offset, (_, i) in zip(placed, offsets, arriving, strict=True):
+                ports[i] = min(max(port - offset, low), high) + offset
         return ports
 
 

@@ -232,8 +232,9 @@ class _Assembly:
         for i, unit in enumerate(graph.units):
             if unit.shape is not None:
                 for a, b in unit.inner:
-                    used = unit.shape.inner[local_of[a], local_of[b]]
-                    self._edge(a, b, [base[i] + piece for piece in used], False)
+                    local = (local_of[a], local_of[b])
+                    used = [base[i] + piece for piece in unit.shape.inner[local]]
+                    self._edge(a, b, used, local in unit.shape.cut_edges)
                 for a, b in unit.late_edges:
                     self._edge(a, b, [], True)
             for number, (producer, consumers) in enumerate(unit.inputs.items()):
@@ -241,10 +242,14 @@ class _Assembly:
                 across = self._across(net, done, base)
                 is_cut = net not in self.line_link
                 for consumer in consumers:
-                    inside: list[int] = []
-                    if unit.shape is not None:
-                        inside = [base[i] + piece for piece in unit.shape.entries[number, local_of[consumer]]]
-                    self._edge(producer, consumer, across + inside, is_cut)
+                    if unit.shape is None:
+                        self._edge(producer, consumer, across, is_cut)
+                        continue
+                    inside = [base[i] + piece for piece in unit.shape.entries[number, local_of[consumer]]]
+                    if (~number, local_of[consumer]) in unit.shape.cut_edges:
+                        self._edge(producer, consumer, inside, True)
+                    else:
+                        self._edge(producer, consumer, across + inside, is_cut)
 
     def _across(self, net: Net, done: Arrangement, base: list[int]) -> list[int]:
         source = self.graph.unit_of[net.producer]

@@ -78,12 +78,11 @@ class BaseLayer:
             self._render(scene, moved, QRect(0, int(top), size.width(), int(height)))
 
     def _render(self, scene: ScenePainter, camera: Camera, area: QRect) -> None:
-        painter = QPainter(self._pixmap)
-        painter.setClipRegion(QRegion(area))
-        painter.fillRect(area, scene.palette.background)
         reach = _REACH * camera.scale
-        scene.paint(painter, camera, QRectF(area).adjusted(-reach, -20, 12, 12))
-        painter.end()
+        with QPainter(self._pixmap) as painter:
+            painter.setClipRegion(QRegion(area))
+            painter.fillRect(area, scene.palette.background)
+            scene.paint(painter, camera, QRectF(area).adjusted(-reach, -20, 12, 12))
 
     def _draw_scaled(self, painter: QPainter, scene: ScenePainter, old: Camera, new: Camera, size: QSize) -> None:
         """The old picture where it belongs at the new scale."""

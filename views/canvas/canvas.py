@@ -1,50 +1,30 @@
-"""The graph canvas: pan, zoom, hover, select, search and keyboard over a scene drawn by ``ScenePainter``.
-
-Navigation follows map applications: a mouse wheel zooms about the cursor, a trackpad's two fingers pan and its pinch
-zooms, Ctrl+wheel always zooms, Shift+wheel pans sideways, dragging pans.
-"""
+"""The graph canvas: hover, select, search and keyboard over a region's graph."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import (
-    QAccessible,
-    QAccessibleEvent,
-    QHelpEvent,
-    QImage,
-    QKeyEvent,
-    QMouseEvent,
-    QNativeGestureEvent,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-    QWheelEvent,
-)
-from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QToolTip, QWidget
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QHelpEvent, QImage, QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.layout import GraphLayout
 from compiler.report import Region
 from views.canvas import export, tips
-from views.canvas.base_layer import BaseLayer
 from views.canvas.camera import Camera, fitted, opening
 from views.canvas.highlights import Highlights
-from views.canvas.motion import GLIDE_MS, ZOOM_MS, Motion
-from views.canvas.painting import ScenePainter
-from views.canvas.palette import CanvasPalette
+from views.canvas.motion import GLIDE_MS
 from views.canvas.scene import NOTHING, Hit, Scene
-from views.theme import Theme, light
+from views.canvas.view import CanvasView
+from views.theme import Theme
 
-_NOTCH = 1.25  # zoom of one wheel notch or key press
 _KEY_PAN = 90.0  # view pixels
 _READABLE = 0.65  # scale below which going to a node also zooms in
 _NEAR = 1.0
-_REST_MS = 90  # after the last move, until a coarse picture is drawn sharp
 
 
-class GraphCanvas(QAbstractScrollArea):
+class GraphCanvas(CanvasView):
     """Shows one region's graph.
 
     Signals carry names of the report: FX nodes, groups and extern calls.
@@ -54,47 +34,20 @@ class GraphCanvas(QAbstractScrollArea):
     group_clicked = Signal(str)
     hovered = Signal(str)  # a node's name, or "" when the mouse left it
     background_clicked = Signal()
-    camera_changed = Signal()
-    resized = Signal()
-    scene_changed = Signal()  # another region or theme
 
     def __init__(self, parent: QWidget | None = None, theme: Theme | None = None) -> None:
-        super().__init__(parent)
-        self._palette = CanvasPalette(theme or light())
-        self._scene: Scene | None = None
-        self._painter: ScenePainter | None = None
-        self._camera = Camera()
-        self._base = BaseLayer()
-        self._motion = Motion(self, self._apply_camera)
-        self._moving = False
-        self._marks = Highlights()
+        super().__init__(parent, theme)
         self._matches: list[str] = []
         self._match = NOTHING
-        self._press: QPointF | None = None
-        self._drag: QPointF | None = None
-        self._opened = False  # whether the first view of this scene was chosen
-        self._rest = QTimer(self)
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(_REST_MS)
-        self._rest.timeout.connect(self._come_to_rest)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.viewport().setMouseTracking(True)
-        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAccessibleName("Graph")
         self.setAccessibleDescription("No graph is loaded.")
 
-    # What the window sets
-
     def set_region(self, region: Region, layout: GraphLayout) -> None:
         """Shows a region. The first view is the whole graph if it is readable then, else its top."""
-        self._scene = Scene(region, layout)
         self._marks = Highlights()
         self._matches, self._match = [], NOTHING
-        self._rebuild()
         self._motion.stop()
+        self._show_scene(Scene(region, layout))
         self._opened = False
         self._open_view()
         kinds = f"{len(region.groups):,} fusion groups, {len(region.extern_calls):,} extern calls"
@@ -103,17 +56,9 @@ class GraphCanvas(QAbstractScrollArea):
 
     def clear(self) -> None:
         """Shows no graph."""
-        self._scene = self._painter = None
         self._marks = Highlights()
         self._matches = []
-        self._base.invalidate()
-        self.scene_changed.emit()
-        self.viewport().update()
-
-    def set_theme(self, theme: Theme) -> None:
-        """Draws in another theme."""
-        self._palette = CanvasPalette(theme)
-        self._rebuild()
+        self._show_scene(None)
 
     def select_nodes(self, names: set[str]) -> None:
         """Highlights nodes, and the edges of a single one; unknown names are ignored."""
@@ -151,24 +96,6 @@ class GraphCanvas(QAbstractScrollArea):
         goal = Camera().centred(left + width / 2, top + height / 2, self._width, self._height, min(scale, whole.scale))
         self._glide(goal, GLIDE_MS)
 
-    def fit(self) -> None:
-        """Shows the whole graph."""
-        if self._scene is not None:
-            self._glide(fitted(self._scene.bounds, self._width, self._height), GLIDE_MS)
-
-    def go_home(self) -> None:
-        """Shows what was shown first."""
-        if self._scene is not None:
-            self._glide(self._opening(), GLIDE_MS)
-
-    def zoom_in(self) -> None:
-        """One step closer, about the middle."""
-        self._zoom(_NOTCH, QPointF(self._width / 2, self._height / 2))
-
-    def zoom_out(self) -> None:
-        """One step away, about the middle."""
-        self._zoom(1 / _NOTCH, QPointF(self._width / 2, self._height / 2))
-
     def set_search(self, text: str) -> list[str]:
         """Marks what holds ``text`` in its name or op, dims the rest, and returns the names from top to bottom."""
         if self._scene is None:
@@ -195,33 +122,6 @@ class GraphCanvas(QAbstractScrollArea):
         self.viewport().update()
         return name
 
-    # What others ask
-
-    @property
-    def scene(self) -> Scene | None:
-        """What is shown."""
-        return self._scene
-
-    @property
-    def camera(self) -> Camera:
-        """Where the canvas looks now."""
-        return self._camera
-
-    @property
-    def canvas_palette(self) -> CanvasPalette:
-        """The colours in use."""
-        return self._palette
-
-    def view_bounds(self) -> QRectF:
-        """The part of the scene that is visible."""
-        x, y = self._camera.to_scene(0, 0)
-        return QRectF(x, y, self._width / self._camera.scale, self._height / self._camera.scale)
-
-    def look_at(self, x: float, y: float) -> None:
-        """Puts a scene point in the middle, at once."""
-        self._motion.stop()
-        self._apply_camera(self._camera.centred(x, y, self._width, self._height), True)
-
     def view_position(self, name: str) -> QPoint:
         """The middle of a node, group or extern call in viewport pixels. Raises KeyError for an unknown name."""
         rect = self._scene.locate(name) if self._scene is not None else None
@@ -231,149 +131,22 @@ class GraphCanvas(QAbstractScrollArea):
         return QPoint(round(x), round(y))
 
     def render_image(self, size: QSize) -> QImage:
-        """The present view at another size, with highlights, as an image."""
-        return export.image(self._painter, self._palette, self._marks, self._camera, self._view_size(), size)
+        """The present view (the first one if the canvas was never shown) at another size, with highlights."""
+        camera, view = self._camera, self._view_size()
+        if self._scene is not None and not self._opened:
+            camera, view = opening(self._scene.bounds, self._scene.start_x(), size.width(), size.height()), size
+        return export.image(self._painter, self._palette, self._marks, camera, view, size)
 
     def to_svg(self, path: str | Path) -> None:
         """Writes the whole graph as SVG. Raises OSError if the file cannot be written."""
         export.svg(self._painter, Path(path))
 
-    # Camera
-
-    @property
-    def _width(self) -> float:
-        return float(max(self.viewport().width(), 1))
-
-    @property
-    def _height(self) -> float:
-        return float(max(self.viewport().height(), 1))
-
-    def _view_size(self) -> QSize:
-        return QSize(int(self._width), int(self._height))
-
-    def _rebuild(self) -> None:
-        self._painter = ScenePainter(self._scene, self._palette) if self._scene is not None else None
-        self._base.invalidate()
-        self.scene_changed.emit()
-        self.viewport().update()
-
-    def _opening(self) -> Camera:
-        assert self._scene is not None
-        layout = self._scene.layout
-        left, _, width, _ = self._scene.bounds
-        middle = left + width / 2
-        if len(layout.node_rect):
-            first = layout.node_rect[np.argsort(layout.node_rect[:, 1], kind="stable")[:8]]
-            middle = float(np.median(first[:, 0] + first[:, 2] / 2))
-        return opening(self._scene.bounds, middle, self._width, self._height)
-
-    def _open_view(self) -> None:
-        """Chooses the first view, as soon as the canvas has its size."""
-        if self._scene is not None and not self._opened:
-            self._opened = self.isVisible()
-            self._apply_camera(self._opening(), False)
-
-    def _glide(self, goal: Camera, duration_ms: int) -> None:
-        self._opened = True
-        if not self.isVisible():
-            self._apply_camera(goal, False)
-            return
-        self._motion.go(self._camera, goal, duration_ms)
-
-    def _zoom(self, factor: float, at: QPointF) -> None:
-        if self._scene is not None:
-            start = self._motion.goal or self._camera
-            self._glide(start.zoomed(factor, at.x(), at.y()), ZOOM_MS)
-
-    def _pan(self, dx: float, dy: float) -> None:
-        self._motion.stop()
-        self._apply_camera(self._camera.panned(dx, dy), True)
-
-    def _apply_camera(self, camera: Camera, moving: bool) -> None:
-        self._camera = camera
-        self._moving = moving
-        if moving:
-            self._rest.start()
-        self.viewport().update()
-        self.camera_changed.emit()
-
-    def _come_to_rest(self) -> None:
-        self._moving = False
-        self.viewport().update()
-
-    # Qt events
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self.viewport())
-        if self._painter is None:
-            painter.fillRect(self.viewport().rect(), self._palette.background)
-            painter.setPen(self._palette.theme.muted)
-            painter.setFont(self._palette.theme.ui_font(11))
-            painter.drawText(self.viewport().rect(), Qt.AlignmentFlag.AlignCenter, "Compile a model to see its graph")
-            return
-        ratio = self.viewport().devicePixelRatioF()
-        camera, sharp = self._base.draw(painter, self._painter, self._camera, self._view_size(), ratio, self._moving)
-        self._marks.paint(painter, self._painter, camera, self._view_size())
-        if not sharp:
-            self._rest.start()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._open_view()
-        self.resized.emit()
-        self.camera_changed.emit()
-
     def viewportEvent(self, event: QEvent) -> bool:
-        if isinstance(event, QNativeGestureEvent):
-            if event.gestureType() == Qt.NativeGestureType.ZoomNativeGesture and self._scene is not None:
-                self._motion.stop()
-                at = event.position()
-                self._apply_camera(self._camera.zoomed(1.0 + event.value(), at.x(), at.y()), True)
-            return True
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             text = self._tip(self._hit(QPointF(event.pos())))
             QToolTip.showText(event.globalPos(), text, self.viewport())
             return True
         return super().viewportEvent(event)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        pixels, angle, keys = event.pixelDelta(), event.angleDelta(), event.modifiers()
-        if keys & Qt.KeyboardModifier.ControlModifier:
-            self._zoom(_NOTCH ** ((angle.y() or angle.x()) / 120.0), event.position())
-        elif not pixels.isNull() and event.phase() != Qt.ScrollPhase.NoScrollPhase:
-            self._pan(pixels.x(), pixels.y())  # fingers on a trackpad
-        elif keys & Qt.KeyboardModifier.ShiftModifier or (angle.x() and not angle.y()):
-            self._pan((angle.y() or angle.x()) * 0.75, 0.0)
-        else:
-            self._zoom(_NOTCH ** (angle.y() / 120.0), event.position())
-        event.accept()
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        if event.button() in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
-            self._motion.stop()
-            self._press = event.position()
-            self._drag = event.position() if event.button() == Qt.MouseButton.MiddleButton else None
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        at = event.position()
-        if self._press is None:
-            self._hover(at)
-            return
-        if self._drag is None:
-            if (at - self._press).manhattanLength() < QApplication.startDragDistance():
-                return
-            self._drag = self._press
-        self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
-        move = at - self._drag
-        self._drag = at
-        self._pan(move.x(), move.y())
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        dragged, pressed = self._drag is not None, self._press is not None
-        self._press = self._drag = None
-        self._hover(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and pressed and not dragged:
-            self._click(self._hit(event.position()))
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Zooms to what is under the cursor."""
@@ -404,30 +177,31 @@ class GraphCanvas(QAbstractScrollArea):
             self._walk(Qt.Key(key))
         elif key in (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
             step = self._height * (0.85 if key == Qt.Key.Key_PageUp else -0.85)
-            self._glide((self._motion.goal or self._camera).panned(0, step), GLIDE_MS)
+            self._glide_by(0, step)
         elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
             self.zoom_in()
         elif key in (Qt.Key.Key_Minus, Qt.Key.Key_Underscore):
             self.zoom_out()
         elif key == Qt.Key.Key_0:
-            self._zoom(1.0 / self._camera.scale, QPointF(self._width / 2, self._height / 2))
+            self.actual_size()
         elif key == Qt.Key.Key_F:
             self.fit()
         elif key == Qt.Key.Key_Home:
             self.go_home()
         elif key == Qt.Key.Key_Escape:
-            self._click(Hit())
+            self._choose_at(Hit())
         else:
             super().keyPressEvent(event)  # the window knows more keys: "/", Ctrl+F, ...
-
-    # Pointing and selecting
 
     def _hit(self, at: QPointF) -> Hit:
         if self._scene is None:
             return Hit()
         return self._scene.hit(*self._camera.to_scene(at.x(), at.y()), 2.0 / self._camera.scale)
 
-    def _click(self, hit: Hit) -> None:
+    def _clicked(self, at: QPointF) -> None:
+        self._choose_at(self._hit(at))
+
+    def _choose_at(self, hit: Hit) -> None:
         scene = self._scene
         if scene is None:
             return
@@ -450,7 +224,7 @@ class GraphCanvas(QAbstractScrollArea):
         self.select_nodes({name})
         self.node_clicked.emit(name)
 
-    def _hover(self, at: QPointF) -> None:
+    def _pointed(self, at: QPointF) -> None:
         hit = self._hit(at)
         self._set_hovered(hit.node)
         busy = hit.node >= 0 or hit.stub >= 0 or hit.group >= 0

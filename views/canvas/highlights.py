@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPainter
 
 from views.canvas.camera import Camera
-from views.canvas.painting import ScenePainter, visible
+from views.canvas.painting import ScenePainter
 from views.canvas.scene import NOTHING
 
 
@@ -56,22 +56,21 @@ class Highlights:
         palette = scene.palette
         x, y = camera.to_scene(0, 0)
         window = (x, y, x + size.width() / camera.scale, y + size.height() / camera.scale)
+        seen = scene.scene.node_blocks.touching(window)
         if self.searching:
             painter.fillRect(QRectF(0, 0, size.width(), size.height()), palette.dim)
-            found = np.array(self.found, np.int64)
-            found = found[visible(scene.scene.node_rect[found], window)]
+            found = np.intersect1d(seen, np.array(self.found, np.int64))
             scene.paint_again(painter, camera, found)
             scene.paint_outlines(painter, camera, found, palette.match, 1.8)
-            boxes = np.array(self.found_groups, np.int64)
-            for group in boxes[visible(scene.scene.group_rect[boxes], window)]:
+            boxes = scene.scene.group_blocks.touching(window)
+            for group in np.intersect1d(boxes, np.array(self.found_groups, np.int64)):
                 scene.paint_group_outline(painter, camera, int(group), palette.match)
         if self.group >= 0:
             scene.paint_group_outline(painter, camera, self.group, palette.selection)
         if self.node >= 0:
             scene.paint_highlight(painter, camera, self.node, palette.selection)
         if self.nodes:
-            chosen = np.array(self.nodes, np.int64)
-            chosen = chosen[visible(scene.scene.node_rect[chosen], window)]
+            chosen = np.intersect1d(seen, np.array(self.nodes, np.int64))
             scene.paint_outlines(painter, camera, chosen, palette.selection, 2.6)
         if self.current >= 0:
             scene.paint_outlines(painter, camera, np.array([self.current]), palette.selection, 2.6)

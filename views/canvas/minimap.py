@@ -116,9 +116,8 @@ class Minimap(QWidget):
         self._pixmap.setDevicePixelRatio(ratio)
         ground = QColor(palette.theme.surface)
         self._pixmap.fill(ground)
-        painter = QPainter(self._pixmap)
-        ScenePainter(scene, palette).paint_far(painter, camera, QRectF(self.rect()))
-        painter.end()
+        with QPainter(self._pixmap) as painter:
+            ScenePainter(scene, palette).paint_far(painter, camera, QRectF(self.rect()))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Goes to the point under the mouse."""

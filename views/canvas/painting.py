@@ -55,9 +55,9 @@ class ScenePainter:
         right, bottom = camera.to_scene(area.right(), area.bottom())
         window = (left, top, right, bottom)
         scene, scale = self.scene, camera.scale
-        groups = visible(scene.group_rect, window)
-        nodes = visible(scene.node_rect, window)
-        stubs = visible(scene.layout.stub_rect, window)
+        groups = scene.group_blocks.touching(window)
+        nodes = scene.node_blocks.touching(window)
+        stubs = scene.stub_blocks.touching(window)
         if scale < SCALE_NODES:
             nodes = nodes[scene.layout.node_group[nodes] < 0]
         painter.save()
@@ -80,8 +80,8 @@ class ScenePainter:
         """Draws boxes in plain colours only, for overviews."""
         window = (*camera.to_scene(area.left(), area.top()), *camera.to_scene(area.right(), area.bottom()))
         scene = self.scene
-        groups = visible(scene.group_rect, window)
-        nodes = visible(scene.node_rect, window)
+        groups = scene.group_blocks.touching(window)
+        nodes = scene.node_blocks.touching(window)
         nodes = nodes[scene.layout.node_group[nodes] < 0]
         painter.save()
         painter.scale(camera.scale, camera.scale)
@@ -151,13 +151,9 @@ class ScenePainter:
         if scale < SCALE_EDGES:
             return
         scene = self.scene
-        pieces = scene.pieces
-        left, top, right, bottom = window
-        seen = (pieces[:, 1] <= bottom) & (pieces[:, 3] >= top)
-        seen &= (scene.piece_low <= right) & (scene.piece_high >= left)
+        found = scene.piece_blocks.touching(window)
         if scale < SCALE_INNER_EDGES:
-            seen &= ~scene.piece_inside
-        found = np.flatnonzero(seen)
+            found = found[~scene.piece_inside[found]]
         inside = scene.piece_inside[found]
         far = scale < SCALE_SMOOTH
         color = self.palette.edge_far if far else self.palette.edge
@@ -359,17 +355,6 @@ class _SceneSpace:
 
     def __exit__(self, *_: object) -> None:
         self._painter.restore()
-
-
-def visible(rects: NDArray[np.float32], window: tuple[float, float, float, float]) -> Indices:
-    """Indices of the rectangles that touch a window given by its left, top, right and bottom."""
-    left, top, right, bottom = window
-    return np.flatnonzero(
-        (rects[:, 0] <= right)
-        & (rects[:, 0] + rects[:, 2] >= left)
-        & (rects[:, 1] <= bottom)
-        & (rects[:, 1] + rects[:, 3] >= top)
-    )
 
 
 def _tab(strip: QRectF) -> QPainterPath:

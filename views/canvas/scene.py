@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from app.layout import GraphLayout, NodeStyle
 from app.layout.labels import dtype_text, node_subtitle, node_title, shape_text
 from compiler.report import ExternCall, Group, Node, NodeKind, Region
+from views.canvas.block_index import BlockIndex
 
 # Classes of node colours; grouped nodes have GROUPED + their group's colour number.
 PLAIN, INPUT, PARAMETER, EXTERN, OUTPUT, GROUPED = range(6)
@@ -45,16 +47,16 @@ class Scene:
         self.pieces = layout.pieces
         self.group_color = self._group_colors()
         self.node_class = self._node_classes()
-        self.piece_low, self.piece_high = _piece_bounds(layout.pieces)
+        self.bounds = layout.bounds
+        self.node_blocks = BlockIndex.of_rects(layout.node_rect)
+        self.group_blocks = BlockIndex.of_rects(layout.group_rect)
+        self.stub_blocks = BlockIndex.of_rects(layout.stub_rect)
+        x0, y0, x1, y1 = layout.pieces.T
+        self.piece_blocks = BlockIndex(np.minimum(x0, x1), y0, np.maximum(x0, x1), y1)
         self._outgoing = _Adjacency(layout.edges[:, 0], len(layout.names))
         self._incoming = _Adjacency(layout.edges[:, 1], len(layout.names))
         self.piece_inside = self._pieces_inside()
         self.piece_ends = self._piece_ends()
-
-    @property
-    def bounds(self) -> tuple[float, float, float, float]:
-        """Left, top, width, height of the whole drawing."""
-        return self.layout.bounds
 
     def _group_colors(self) -> NDArray[np.int32]:
         """A colour number per box, -1 for extern calls. Groups that share a kernel share the colour."""
@@ -98,16 +100,25 @@ class Scene:
         ends[self.layout.edge_pieces[start[1:][drawn] - 1]] = True
         return ends
 
+    def start_x(self) -> float:
+        """The middle of the topmost nodes, which is where reading starts."""
+        rect = self.node_rect
+        if not len(rect):
+            return 0.0
+        first = rect[np.argsort(rect[:, 1], kind="stable")[:8]]
+        return float(np.median(first[:, 0] + first[:, 2] / 2))
+
     def hit(self, x: float, y: float, slack: float) -> Hit:
         """What is at a scene point; ``slack`` pixels around small things count too."""
         layout = self.layout
-        node = _topmost(layout.node_rect, x, y, slack)
+        window = (x - slack, y - slack, x + slack, y + slack)
+        node = _smallest(layout.node_rect, self.node_blocks.touching(window))
         if node >= 0:
             return Hit(node=node)
-        stub = _topmost(layout.stub_rect, x, y, slack)
+        stub = _smallest(layout.stub_rect, self.stub_blocks.touching(window))
         if stub >= 0:
             return Hit(stub=stub)
-        return Hit(group=_topmost(layout.group_rect, x, y, 0.0))
+        return Hit(group=_smallest(layout.group_rect, self.group_blocks.touching((x, y, x, y))))
 
     def edges_of(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Indices of the edges into and out of a node."""
@@ -149,9 +160,13 @@ class Scene:
         wanted = text.strip().lower()
         if not wanted:
             return [], []
-        nodes = [i for i, node in enumerate(self.nodes) if wanted in node.name.lower() or wanted in node.op.lower()]
+        nodes = [i for i, text in enumerate(self._searched) if wanted in text]
         boxes = [i for i, name in enumerate(self.layout.group_names) if wanted in name.lower()]
         return nodes, boxes
+
+    @cached_property
+    def _searched(self) -> list[str]:
+        return [f"{node.name}\n{node.op}".lower() for node in self.nodes]
 
     def locate(self, name: str) -> tuple[float, float, float, float] | None:
         """The rectangle of a node, a group or an extern call; None for an unknown name."""
@@ -190,22 +205,9 @@ class _Adjacency:
         return self._order[self._start[node] : self._start[node + 1]]
 
 
-def _piece_bounds(pieces: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Left and right ends; tops and bottoms are the pieces' own second and fourth columns."""
-    return np.minimum(pieces[:, 0], pieces[:, 2]), np.maximum(pieces[:, 0], pieces[:, 2])
-
-
-def _topmost(rects: NDArray[np.float32], x: float, y: float, slack: float) -> int:
-    """The smallest of the rectangles around a point, or NOTHING."""
-    found = np.flatnonzero(
-        (rects[:, 0] - slack <= x)
-        & (x <= rects[:, 0] + rects[:, 2] + slack)
-        & (rects[:, 1] - slack <= y)
-        & (y <= rects[:, 1] + rects[:, 3] + slack)
-    )
-    if not len(found):
-        return NOTHING
-    return int(found[np.argmin(rects[found, 2] * rects[found, 3])])
+def _smallest(rects: NDArray[np.float32], found: NDArray[np.int64]) -> int:
+    """The smallest of some rectangles, or NOTHING."""
+    return int(found[np.argmin(rects[found, 2] * rects[found, 3])]) if len(found) else NOTHING
 
 
 def _as_tuple(row: NDArray[np.float32]) -> tuple[float, float, float, float]:
