@@ -1,0 +1,432 @@
+"""The canvas by real mouse, wheel and key events, offscreen."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
+from PySide6.QtGui import QAccessible, QHelpEvent, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QToolTip
+from pytestqt.qtbot import QtBot
+
+from app.layout import NodeStyle, layout_region
+from compiler.report import Region
+from tests.fake_reports import transformer_region
+from views import theme
+from views.canvas import GraphCanvas, Minimap
+from views.canvas.camera import Camera, fitted
+
+NO_KEYS = Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture(scope="module")
+def region() -> Region:
+    return transformer_region(700)
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot, region: Region) -> Iterator[GraphCanvas]:
+    widget = GraphCanvas(theme=theme.light())
+    qtbot.addWidget(widget)
+    widget.resize(1000, 700)
+    widget.set_region(region, layout_region(region))
+    widget.show()
+    qtbot.waitExposed(widget)
+    return widget
+
+
+def settle(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    """Waits until no animation moves the canvas."""
+    before = None
+    while before != canvas.camera:
+        before = canvas.camera
+        qtbot.wait(60)
+
+
+def show(qtbot: QtBot, canvas: GraphCanvas, name: str) -> QPoint:
+    canvas.center_on(name)
+    settle(qtbot, canvas)
+    return canvas.view_position(name)
+
+
+def wheel(canvas: GraphCanvas, at: QPoint, notches: int, keys: Qt.KeyboardModifier = NO_KEYS) -> None:
+    event = QWheelEvent(
+        QPointF(at), QPointF(canvas.viewport().mapToGlobal(at)), QPoint(), QPoint(0, 120 * notches),
+        Qt.MouseButton.NoButton, keys, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(canvas.viewport(), event)
+
+
+def click(canvas: GraphCanvas, at: QPoint) -> None:
+    QTest.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, NO_KEYS, at)
+
+
+def group_background(canvas: GraphCanvas, name: str) -> QPoint:
+    """A point on a group's title."""
+    assert canvas.scene is not None
+    rect = canvas.scene.locate(name)
+    assert rect is not None
+    x, y = canvas.camera.to_view(rect[0] + 30, rect[1] + 10)
+    return QPoint(round(x), round(y))
+
+
+def test_opens_at_a_readable_scale_at_the_top(canvas: GraphCanvas) -> None:
+    assert canvas.camera.scale > 0.6
+    assert canvas.scene is not None
+    assert canvas.view_bounds().top() < canvas.scene.bounds[1]
+    assert canvas.view_position("input_ids").y() in range(canvas.viewport().height())
+
+
+def test_click_on_a_node_says_its_name(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    name = region.groups[2].nodes[1]
+    at = show(qtbot, canvas, name)
+    with qtbot.waitSignal(canvas.node_clicked) as clicked:
+        click(canvas, at)
+    assert clicked.args == [name]
+
+
+def test_click_on_a_title_says_the_group(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    group = region.groups[1].name
+    show(qtbot, canvas, group)
+    with qtbot.waitSignal(canvas.group_clicked) as clicked:
+        click(canvas, group_background(canvas, group))
+    assert clicked.args == [group]
+
+
+def test_click_on_nothing(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.go_home()
+    settle(qtbot, canvas)
+    with qtbot.waitSignal(canvas.background_clicked):
+        click(canvas, QPoint(5, 5))
+
+
+def test_click_on_a_stub_goes_to_the_far_end(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.scene is not None
+    layout = canvas.scene.layout
+    stub = max(i for i, label in enumerate(layout.stub_labels) if label == "rotary_cos")
+    x, y, width, height = (float(v) for v in layout.stub_rect[stub])
+    canvas.move_to(Camera().centred(x, y, 1000, 700, 1.0))
+    at = QPoint(*(round(v) for v in canvas.camera.to_view(x + width / 2, y + height / 2)))
+    with qtbot.waitSignal(canvas.node_clicked) as clicked:
+        click(canvas, at)
+    assert clicked.args == ["rotary_cos"]
+    settle(qtbot, canvas)
+    assert canvas.viewport().rect().contains(canvas.view_position("rotary_cos"))
+
+
+def test_hover_says_the_node_and_draws_its_edges(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    name = region.groups[2].nodes[1]
+    at = show(qtbot, canvas, name)
+    before = canvas.grab().toImage()
+    with qtbot.waitSignal(canvas.hovered) as hovered:
+        QTest.mouseMove(canvas.viewport(), at)
+    assert hovered.args == [name]
+    after = canvas.grab().toImage()
+    assert before != after
+    highlight = canvas.canvas_palette.highlight
+    close = sum(
+        abs(after.pixelColor(x, y).hue() - highlight.hue()) < 6 and after.pixelColor(x, y).saturation() > 150
+        for x, y in itertools.product(range(at.x() - 120, at.x() + 120), range(at.y() - 90, at.y() + 90))
+    )
+    assert close > 200
+    with qtbot.waitSignal(canvas.hovered) as left:
+        QTest.mouseMove(canvas.viewport(), QPoint(3, 3))
+    assert left.args == [""]
+
+
+@pytest.mark.parametrize("keys", [NO_KEYS, Qt.KeyboardModifier.ControlModifier])
+def test_wheel_zooms_about_the_cursor(qtbot: QtBot, canvas: GraphCanvas, keys: Qt.KeyboardModifier) -> None:
+    at = QPoint(321, 234)
+    point, scale = canvas.camera.to_scene(at.x(), at.y()), canvas.camera.scale
+    for notches in (1, 1, -3):
+        wheel(canvas, at, notches, keys)
+        for _ in range(4):  # also on the way
+            qtbot.wait(15)
+            assert canvas.camera.to_view(*point) == pytest.approx((at.x(), at.y()), abs=0.01)
+    settle(qtbot, canvas)
+    assert canvas.camera.to_view(*point) == pytest.approx((at.x(), at.y()), abs=0.01)
+    assert canvas.camera.scale == pytest.approx(scale / 1.25)
+
+
+def test_shift_wheel_pans_sideways(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    before = canvas.camera
+    wheel(canvas, QPoint(300, 300), 1, Qt.KeyboardModifier.ShiftModifier)
+    assert canvas.camera.scale == before.scale
+    assert canvas.camera.x != before.x
+    assert canvas.camera.y == before.y
+
+
+def test_trackpad_pans(canvas: GraphCanvas) -> None:
+    before = canvas.camera
+    at = QPointF(200, 200)
+    event = QWheelEvent(
+        at, at, QPoint(12, -30), QPoint(12, -30), Qt.MouseButton.NoButton, NO_KEYS,
+        Qt.ScrollPhase.ScrollUpdate, False,
+    )  # fmt: skip
+    QApplication.sendEvent(canvas.viewport(), event)
+    assert canvas.camera.x == pytest.approx(before.x - 12 / before.scale)
+    assert canvas.camera.y == pytest.approx(before.y + 30 / before.scale)
+
+
+def test_drag_pans_and_is_no_click(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    name = region.groups[2].nodes[1]
+    at = show(qtbot, canvas, name)
+    clicks: list[str] = []
+    canvas.node_clicked.connect(clicks.append)
+    QTest.mousePress(canvas.viewport(), Qt.MouseButton.LeftButton, NO_KEYS, at)
+    for step in range(1, 6):
+        QTest.mouseMove(canvas.viewport(), at + QPoint(20 * step, 10 * step))
+    QTest.mouseRelease(canvas.viewport(), Qt.MouseButton.LeftButton, NO_KEYS, at + QPoint(100, 50))
+    assert canvas.view_position(name) == at + QPoint(100, 50)
+    assert clicks == []
+
+
+def test_picture_after_panning_equals_a_fresh_one(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    show(qtbot, canvas, region.groups[3].name)
+    for dx, dy in ((37, -61), (-120, 15), (3, 200), (900, 0)):
+        canvas.move_to(canvas.camera.panned(dx, dy))
+        QApplication.processEvents()
+    panned = canvas.viewport().grab().toImage()
+    canvas.set_theme(theme.light())
+    fresh = canvas.viewport().grab().toImage()
+    differing = _difference(panned, fresh)
+    assert differing < 0.002, "strips must join without a seam"
+
+
+def _difference(a: object, b: object) -> float:
+    """Share of pixels that differ visibly."""
+    arrays = []
+    for image in (a, b):
+        image = image.convertToFormat(image.Format.Format_RGB32)  # type: ignore[attr-defined]
+        data = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.bytesPerLine() // 4, 4)
+        arrays.append(data[:, :, :3].astype(int))
+    return float((np.abs(arrays[0] - arrays[1]).max(axis=2) > 24).mean())
+
+
+def test_arrow_keys_follow_edges(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    node = next(node for node in reversed(region.nodes) if node.name.startswith("erf"))
+    canvas.setFocus()
+    canvas.select_nodes({node.name})
+    for key, wanted in ((Qt.Key.Key_Up, node.inputs[0]), (Qt.Key.Key_Down, node.name)):
+        with qtbot.waitSignal(canvas.node_clicked) as clicked:
+            QTest.keyClick(canvas, key)
+        if key == Qt.Key.Key_Up:
+            assert clicked.args == [wanted]
+        consumers = [other.name for other in region.nodes if node.inputs[0] in other.inputs]
+        assert clicked.args[0] in (wanted, consumers[0])
+        settle(qtbot, canvas)
+        assert canvas.viewport().rect().contains(canvas.view_position(clicked.args[0]))
+
+
+def test_sideways_keys_stay_in_the_row(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.select_nodes({"slice_1"})
+    assert canvas.scene is not None
+    with qtbot.waitSignal(canvas.node_clicked) as clicked:
+        QTest.keyClick(canvas, Qt.Key.Key_Right)
+    index = canvas.scene.index
+    before, after = canvas.scene.node_rect[index["slice_1"]], canvas.scene.node_rect[index[clicked.args[0]]]
+    assert after[0] > before[0]
+    assert abs(after[1] - before[1]) < 90
+
+
+def test_zoom_and_fit_keys(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.scene is not None
+    scale = canvas.camera.scale
+    QTest.keyClick(canvas, Qt.Key.Key_Plus)
+    settle(qtbot, canvas)
+    assert canvas.camera.scale == pytest.approx(scale * 1.25)
+    QTest.keyClick(canvas, Qt.Key.Key_Minus)
+    QTest.keyClick(canvas, Qt.Key.Key_Minus)
+    settle(qtbot, canvas)
+    assert canvas.camera.scale == pytest.approx(scale / 1.25)
+    QTest.keyClick(canvas, Qt.Key.Key_0)
+    settle(qtbot, canvas)
+    assert canvas.camera.scale == pytest.approx(1.0)
+    QTest.keyClick(canvas, Qt.Key.Key_F)
+    settle(qtbot, canvas)
+    left, top, width, height = canvas.scene.bounds
+    view = canvas.view_bounds()
+    assert view.left() <= left
+    assert view.top() <= top
+    assert view.right() >= left + width
+    assert view.bottom() >= top + height
+    QTest.keyClick(canvas, Qt.Key.Key_Home)
+    settle(qtbot, canvas)
+    assert canvas.camera.scale == pytest.approx(scale)
+
+
+def test_escape_clears_the_selection(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.select_nodes({"embedding"})
+    selected = canvas.grab().toImage()
+    with qtbot.waitSignal(canvas.background_clicked):
+        QTest.keyClick(canvas, Qt.Key.Key_Escape)
+    assert canvas.grab().toImage() != selected
+
+
+def test_search_finds_names_and_ops_and_walks_them(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    plain = canvas.grab().toImage()
+    found = canvas.set_search("  ERF ")
+    wanted = {node.name for node in region.nodes if "erf" in node.name}
+    wanted |= {group.name for group in region.groups if "erf" in group.name}
+    assert set(found) == wanted
+    assert len(found) == len(set(found))
+    assert canvas.grab().toImage() != plain, "the rest is dimmed"
+    assert canvas.next_match() == found[0]
+    assert canvas.next_match() == found[1]
+    assert canvas.next_match(-1) == found[0]
+    assert canvas.next_match(-1) == found[-1]
+    settle(qtbot, canvas)
+    assert canvas.viewport().rect().contains(canvas.view_position(found[-1]))
+    assert canvas.set_search("no such op") == []
+    assert canvas.next_match() == ""
+    canvas.set_search("")
+    canvas.go_home()
+    settle(qtbot, canvas)
+    canvas.set_theme(theme.light())  # drawn anew: a pan ends within half a pixel
+    assert canvas.grab().toImage() == plain
+
+
+def test_selecting_from_outside(canvas: GraphCanvas, region: Region) -> None:
+    plain = canvas.grab().toImage()
+    canvas.select_group(region.groups[0].name)
+    group = canvas.grab().toImage()
+    assert group != plain
+    canvas.select_nodes({"embedding", "input_ids", "unknown"})
+    assert canvas.grab().toImage() not in (plain, group)
+    canvas.select_group(region.extern_calls[0].name)
+    canvas.select_group("")
+    assert canvas.grab().toImage() == plain
+    canvas.center_on("unknown")
+
+
+def test_tooltip_has_op_shape_dtype_and_reason(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    for name, words in (
+        (region.groups[2].nodes[0], ["aten.slice.Tensor", "8×12×1024×32 bf16", region.groups[2].reason]),
+        (region.extern_calls[1].nodes[0], ["aten.addmm.default", "Extern call"]),
+    ):
+        at = show(qtbot, canvas, name)
+        event = QHelpEvent(QEvent.Type.ToolTip, at, canvas.viewport().mapToGlobal(at))
+        QApplication.sendEvent(canvas.viewport(), event)
+        text = QToolTip.text()
+        for word in words:
+            assert word in text
+        QToolTip.hideText()
+
+
+def test_screen_reader_texts(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    accessible = QAccessible.queryAccessibleInterface(canvas)
+    assert accessible.text(QAccessible.Text.Name) == "Graph of region_0"
+    canvas.select_nodes({"addmm"})
+    spoken = accessible.text(QAccessible.Text.Description)
+    assert spoken.startswith("addmm, aten.addmm.default, 8192×2304 bf16")
+    assert "3 inputs" in spoken
+
+
+def test_themes_and_images(canvas: GraphCanvas) -> None:
+    light = canvas.render_image(QSize(640, 400))
+    canvas.set_theme(theme.dark())
+    dark = canvas.render_image(QSize(640, 400))
+    assert light.size() == QSize(640, 400)
+    assert dark.pixelColor(1, 1).lightness() < 80 < light.pixelColor(1, 1).lightness()
+
+
+def test_image_of_a_canvas_that_was_never_shown(qtbot: QtBot, region: Region) -> None:
+    widget = GraphCanvas()
+    qtbot.addWidget(widget)
+    widget.set_region(region, layout_region(region))
+    image = widget.render_image(QSize(800, 600))
+    colors = {image.pixel(x, y) for x in range(0, 800, 7) for y in range(0, 600, 7)}
+    assert len(colors) > 10, "the first nodes are in the picture"
+
+
+def test_svg_holds_the_whole_graph(canvas: GraphCanvas, tmp_path: object) -> None:
+    path = f"{tmp_path}/graph.svg"
+    canvas.to_svg(path)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert text.count("<svg") == 1
+    assert "lm_head_weight" in text
+    with pytest.raises(OSError, match="nowhere"):
+        canvas.to_svg(f"{tmp_path}/nowhere/graph.svg")
+
+
+def test_extern_calls_look_different(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.scene is not None
+    layout = canvas.scene.layout
+    extern = canvas.canvas_palette.node(int(canvas.scene.node_class[layout.names.index("addmm")]))
+    plain = canvas.canvas_palette.node(int(canvas.scene.node_class[layout.names.index("view")]))
+    assert layout.node_style[layout.names.index("addmm")] == NodeStyle.EXTERN
+    assert extern.fill != plain.fill
+    assert canvas.scene.badge(layout.names.index("addmm")) == "ATen"
+
+
+def test_no_region_and_clear(qtbot: QtBot, region: Region) -> None:
+    widget = GraphCanvas()
+    qtbot.addWidget(widget)
+    widget.show()
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_F, Qt.Key.Key_Plus, Qt.Key.Key_Escape):
+        QTest.keyClick(widget, key)
+    click(widget, QPoint(10, 10))
+    assert widget.set_search("x") == []
+    assert widget.next_match() == ""
+    widget.set_region(region, layout_region(region))
+    widget.clear()
+    assert widget.scene is None
+    widget.render_image(QSize(50, 50))
+
+
+def test_empty_region(qtbot: QtBot) -> None:
+    widget = GraphCanvas()
+    Minimap(widget)
+    qtbot.addWidget(widget)
+    widget.show()
+    empty = Region("region_0", "inference", [])
+    widget.set_region(empty, layout_region(empty))
+    QTest.keyClick(widget, Qt.Key.Key_Down)
+    widget.fit()
+    widget.grab()
+
+
+def test_minimap_frames_the_view_and_moves_it(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.scene is not None
+    minimap = Minimap(canvas)
+    minimap.show()
+    assert minimap.isVisible()
+    assert canvas.rect().contains(minimap.geometry())
+    top = canvas.view_bounds().top()
+    picture = minimap.grab().toImage()
+    at = QPoint(minimap.width() // 2, minimap.height() - 12)
+    wanted = minimap.map_camera().to_scene(at.x(), at.y())
+    QTest.mousePress(minimap, Qt.MouseButton.LeftButton, NO_KEYS, at)
+    middle = canvas.view_bounds().center()
+    assert (middle.x(), middle.y()) == pytest.approx(wanted, abs=1.0)
+    assert canvas.view_bounds().top() > top
+    assert minimap.grab().toImage() != picture
+    before = canvas.view_bounds().top()
+    QTest.mouseMove(minimap, at - QPoint(0, 30))
+    assert canvas.view_bounds().top() < before
+    QTest.mouseRelease(minimap, Qt.MouseButton.LeftButton, NO_KEYS, at)
+    canvas.resize(900, 600)
+    QApplication.processEvents()
+    assert canvas.rect().contains(minimap.geometry())
+
+
+def test_camera_glide_keeps_what_both_ends_share() -> None:
+    start = Camera(10.0, 20.0, 0.5)
+    goal = start.zoomed(8.0, 300.0, 200.0)
+    point = start.to_scene(300.0, 200.0)
+    for share in np.linspace(0, 1, 7):
+        assert start.between(goal, float(share)).to_view(*point) == pytest.approx((300.0, 200.0))
+    assert start.between(goal, 1.0) == goal
+
+
+def test_fitted_camera_holds_the_bounds() -> None:
+    camera = fitted((-50.0, 10.0, 4000.0, 90000.0), 800.0, 600.0)
+    left, top = camera.to_view(-50.0, 10.0)
+    right, bottom = camera.to_view(3950.0, 90010.0)
+    assert 0 <= left < right <= 800
+    assert 0 <= top < bottom <= 600
