@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _FORCE_SAFE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 _AGAIN = "Export the model again with torch.export.save, or copy the file again."
 _UNSAFE_HINT = "Open it only if you trust where it comes from."
+_END_RECORD = 22  # bytes of a zip's last record, which carries no comment here
 # A size expression in a program is arithmetic; torch evaluates its text as Python.
 _ARITHMETIC = re.compile(r"[\w\s+\-*/%(),<>=&|~!.]*")
 _ATTRIBUTE = re.compile(r"\.\s*[A-Za-z_]")
@@ -90,12 +91,17 @@ def _inspect(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            magic = file.read(4)
+            magic = file.read(2)
+            file.seek(max(0, path.stat().st_size - _END_RECORD))
+            end = file.read()
     except OSError as error:
         raise SourceError(f"{path} cannot be read: {error.strerror}.", "Check the file's permissions.") from error
-    if magic[:2] != b"PK":
+    if magic != b"PK":
         raise SourceError(f"{path.name} is not a .pt2 program.", "torch.export.save writes one.")
     try:
+        # Searching backwards for the end record, as zipfile does, would find one of an archive stored inside this one.
+        if not end.startswith(b"PK\5\6"):
+            raise zipfile.BadZipFile("the end record is missing")
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             programs = [archive.read(name) for name in names if name.endswith(".json")]

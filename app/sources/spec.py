@@ -76,7 +76,7 @@ def parse_source(text: str) -> SourceSpec:
     if module:
         name = module["function"]
         return SourceSpec(text, SourceKind.MODULE, name, module=module["module"], function=name, options=options)
-    if Path(bare).exists():
+    if bare and Path(bare).exists():
         raise SourceError(f"{bare} is neither a .py file nor a .pt2 program.", f"A source is {FORMS}.")
     raise SourceError(f"'{text}' is not a source.", f"A source is {FORMS}.")
 
