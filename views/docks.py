@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, Qt
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
 
 from views.theme import Theme
-from views.widgets import DockTitle, recolor
+from views.widgets import DockTitle, icon_button, recolor
 
 STATE_VERSION = 1
 _AREAS = Qt.DockWidgetArea
@@ -15,13 +15,17 @@ _AREAS = Qt.DockWidgetArea
 class Docks:
     """Left: groups and extern calls. Right: inspector, the full height. Bottom: panels."""
 
-    def __init__(self, window: QMainWindow, units: QWidget, inspector: QWidget, panels: QWidget, theme: Theme) -> None:
+    def __init__(
+        self, window: QMainWindow, units: QWidget, inspector: QWidget, panels: QTabWidget, theme: Theme
+    ) -> None:
         self._window = window
         self._state = QByteArray()
         self._shown = True
         self.units = self._dock("dock-units", "Groups and extern calls", units, _AREAS.LeftDockWidgetArea, theme)
         self.inspector = self._dock("dock-inspector", "Inspector", inspector, _AREAS.RightDockWidgetArea, theme)
         self.panels = self._dock("dock-panels", "Panels", panels, _AREAS.BottomDockWidgetArea, theme)
+        self.panels.setTitleBarWidget(QWidget())  # its tabs are title enough
+        panels.setCornerWidget(icon_button("close", "Hide the panels", self.panels.close, theme))
         window.setCorner(Qt.Corner.BottomRightCorner, _AREAS.RightDockWidgetArea)
         window.setCorner(Qt.Corner.BottomLeftCorner, _AREAS.BottomDockWidgetArea)
         window.setDockOptions(
@@ -68,7 +72,7 @@ class Docks:
         width, height = self._window.width(), self._window.height()
         sides = [self.units, self.inspector]
         self._window.resizeDocks(
-            sides, [max(270, min(400, width * 20 // 100)), max(380, min(640, width * 33 // 100))],
+            sides, [max(290, min(460, width * 23 // 100)), max(380, min(640, width * 33 // 100))],
             Qt.Orientation.Horizontal,
         )
         self._window.resizeDocks([self.panels], [max(230, height * 31 // 100)], Qt.Orientation.Vertical)

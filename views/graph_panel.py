@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
 
 from app.layout import GraphLayout, layout_region
@@ -15,9 +15,6 @@ from views.jobs import Job
 from views.selection import Selection
 from views.theme import Theme
 from views.widgets import icon_button, label, recolor
-
-_MAP_SIZE = QSize(190, 130)
-_MAP_MARGIN = 12
 
 
 class GraphPanel(QWidget):
@@ -64,12 +61,10 @@ class GraphPanel(QWidget):
         column.addWidget(bar)
         column.addWidget(self.canvas, 1)
         self.minimap = Minimap(self.canvas)
-        self.minimap.setParent(self.canvas)
-        self.minimap.setAccessibleName("Minimap")
         self._waiting = label("Laying out the graph…", "chip")
         self._waiting.setParent(self.canvas)
+        self._waiting.move(14, 12)
         self._waiting.setVisible(False)
-        self.canvas.installEventFilter(self)
         self.canvas.node_clicked.connect(self.node_clicked)
         self.canvas.group_clicked.connect(self.group_clicked)
         self.canvas.background_clicked.connect(self.background_clicked)
@@ -102,6 +97,11 @@ class GraphPanel(QWidget):
         self._set_tab_icons()
         if report.regions:
             self._tab_changed(0)
+
+    @property
+    def regions(self) -> list[Region]:
+        """Every region of the report."""
+        return self._report.regions if self._report is not None else []
 
     @property
     def region(self) -> Region | None:
@@ -140,23 +140,6 @@ class GraphPanel(QWidget):
         for job in self._jobs.values():
             job.cancel()
         self._jobs = {}
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Keep the minimap in the corner of the canvas."""
-        if event.type() == QEvent.Type.Resize:
-            QTimer.singleShot(0, self, self._place_overlays)
-        return super().eventFilter(watched, event)
-
-    def _place_overlays(self) -> None:
-        area = self.canvas.viewport().geometry()
-        size = _MAP_SIZE
-        self.minimap.setVisible(area.width() > 420 and area.height() > 260)
-        corner = area.bottomRight()
-        self.minimap.setGeometry(
-            corner.x() - size.width() - _MAP_MARGIN, corner.y() - size.height() - _MAP_MARGIN,
-            size.width(), size.height(),
-        )
-        self._waiting.move(area.left() + 14, area.top() + 12)
 
     def _set_tab_icons(self) -> None:
         for number in range(self.tabs.count()):

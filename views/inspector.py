@@ -12,7 +12,7 @@ from views.kernel_panel import KernelPanel
 from views.selection import Selection
 from views.theme import Theme
 from views.units_table import swatch, unit_color
-from views.widgets import icon_button, label, recolor
+from views.widgets import as_panel, icon_button, label, recolor
 
 
 class Inspector(QWidget):
@@ -26,6 +26,7 @@ class Inspector(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        as_panel(self)
         self._theme = theme
         self._index: RegionIndex | None = None
         self._selection = Selection()
@@ -119,6 +120,7 @@ class Inspector(QWidget):
 
     def _show_kernel(self, kernel: Kernel | None, selection: Selection, unit: Group | ExternCall | None) -> None:
         index = self._index
+        self.kernel_panel.setVisible(bool(selection.unit or selection.node))
         if kernel is not None and index is not None:
             whole = isinstance(unit, Group) and selection.nodes == frozenset(unit.nodes)
             self.kernel_panel.show_kernel(kernel, [] if whole else index.node_lines(kernel, selection.nodes))
@@ -126,7 +128,5 @@ class Inspector(QWidget):
             self.kernel_panel.show_nothing(f"An extern call has no generated source: it runs {unit.op} of a library.")
         elif isinstance(unit, Group):
             self.kernel_panel.show_nothing("The report has no source for this group's kernel.")
-        elif selection.node:
-            self.kernel_panel.show_nothing("No kernel computes this node.")
         else:
-            self.kernel_panel.show_nothing("Select a group or a node to read its generated source.")
+            self.kernel_panel.show_nothing("No kernel computes this node.")

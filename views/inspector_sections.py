@@ -21,10 +21,11 @@ from views import format as fmt
 from views.index import RegionIndex, Unit
 from views.theme import Theme
 from views.units_table import kernel_time
-from views.widgets import label, line
+from views.widgets import as_panel, label, line
 
 _MAX_ROWS = 9  # rows of a list before it scrolls
 _MAX_LINES = 10
+_ROW_HEIGHT = 24
 
 
 class Page(QWidget):
@@ -35,7 +36,7 @@ class Page(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setProperty("role", "page")
+        as_panel(self)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(14, 2, 14, 14)
         self._column.setSpacing(6)
@@ -55,6 +56,8 @@ class Page(QWidget):
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
         """Two columns: what, and its value."""
+        if self._column.count():
+            self._column.addSpacing(4)
         grid = QGridLayout()
         grid.setHorizontalSpacing(14)
         grid.setVerticalSpacing(4)
@@ -98,6 +101,7 @@ class Table(QTreeWidget):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         for row in rows:
             item = QTreeWidgetItem(list(row))
+            item.setSizeHint(0, QSize(0, _ROW_HEIGHT))
             for column, text in enumerate(row):
                 item.setToolTip(column, text)
             self.addTopLevelItem(item)
@@ -108,9 +112,9 @@ class Table(QTreeWidget):
         header.setMinimumSectionSize(50)
         for column in range(len(columns) - 1):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-            self.setColumnWidth(column, 150 if column == 0 else 118)
+            self.setColumnWidth(column, 122 if column == 0 else 128)
         shown = min(len(rows), _MAX_ROWS)
-        self.setFixedHeight(30 + shown * 25 + 4)
+        self.setFixedHeight(32 + shown * _ROW_HEIGHT)
         self.itemClicked.connect(lambda item, column: self.chosen.emit(item.text(0)))
         self.itemActivated.connect(lambda item, column: self.chosen.emit(item.text(0)))
 
@@ -151,6 +155,7 @@ def overview_page(index: RegionIndex) -> Page:
             page.text(f"{reason.detail}{where}")
     else:
         page.text("Nothing in this region would refuse capture." if graph.capturable else "It cannot be captured.")
+    page.text("Select a group, an extern call or a node to see why it is as it is, and its generated source.", "muted")
     for note in report.notes:
         page.text(note, "muted")
     return page

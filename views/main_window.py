@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QStackedWidget,
 from app.session import Session
 from app.settings import Settings
 from app.sources.gallery import examples
-from app.worker.protocol import Ready, WorkerDied
+from app.worker.protocol import Ready, StageFinished, StageStarted, WorkerDied
 from compiler.report import Report
 from views.actions import Commands, build_menus
 from views.bottom_panel import BottomPanel
@@ -45,6 +45,7 @@ class MainWindow(QMainWindow):
     """Start page or report, with the toolbar above and the docks around.
 
     ``client_factory`` makes the worker's client, ``keep`` stores settings that changed, ``dialogs`` asks the user.
+    With ``start_worker`` false the worker waits for the first compilation.
     """
 
     report_shown = Signal()
@@ -55,8 +56,11 @@ class MainWindow(QMainWindow):
         settings: Settings,
         keep: Callable[[Settings], object] = lambda settings: None,
         dialogs: Dialogs | None = None,
+        *,
+        start_worker: bool = True,
     ) -> None:
         super().__init__()
+        self._start_worker = start_worker
         self.settings = settings
         self._keep = keep
         self._dialogs = dialogs or Dialogs(self)
@@ -101,6 +105,20 @@ class MainWindow(QMainWindow):
         """Show ``report``, not saved yet; ``title`` is its source as the toolbar shows it."""
         self._show_report(report, None, layouts or {}, modified=True, loaded=False)
         self.toolbar.source.setText(title)
+        self.toolbar.show_target(report.target)
+
+    def show_session(self, session: Session) -> None:
+        """Show a session read from a file."""
+        layouts = {}
+        for region in session.report.regions:
+            stored = session.layout(region.name)
+            if stored is not None:
+                layouts[region.name] = stored
+        self._show_report(session.report, session.path, layouts, modified=False, loaded=False)
+        self.toolbar.source.setText(session.report.source)
+        self.toolbar.train.setChecked(session.report.training)
+        self.toolbar.show_target(session.report.target)
+        self._remember(str(session.path.resolve()))
 
     def compile(self) -> None:
         """Compile what the toolbar says."""
@@ -120,12 +138,14 @@ class MainWindow(QMainWindow):
         """Back to the gallery; the report stays loaded."""
         self.docks.show(False)
         self._stack.setCurrentWidget(self.start_page)
+        self.start_page.setFocus()
         self._actions.enable(_REPORT_ACTIONS, False)
         self.toolbar.set_searchable(False)
 
     def show_workspace(self) -> None:
         """The graph with its docks."""
         self._stack.setCurrentWidget(self.graph)
+        self.graph.canvas.setFocus()
         self.docks.show(True)
         self._actions.enable(_REPORT_ACTIONS, True)
         self.toolbar.set_searchable(True)
@@ -199,7 +219,7 @@ class MainWindow(QMainWindow):
             self._status[name].setAccessibleName(f"Status: {name}")
             self.statusBar().addPermanentWidget(self._status[name])
         self.statusBar().setSizeGripEnabled(False)
-        self._status["worker"].setText("Worker: starting")
+        self.bridge.started.connect(lambda: self._status["worker"].setText("Worker: starting"))
 
     def _commands(self) -> Commands:
         canvas = self.graph.canvas
@@ -250,7 +270,7 @@ class MainWindow(QMainWindow):
         self.compile_control.compiled.connect(self._compiled)
         self.run_control.measured.connect(self.session.touch)
         self.panels.run.sample_requested.connect(lambda: self.open_path(str(samples()[0])))
-        self.session.opened.connect(self._opened)
+        self.session.opened.connect(self.show_session)
         self.session.open_failed.connect(self._forget)
         self.session.changed.connect(self._retitle)
         bridge = self.bridge
@@ -289,18 +309,6 @@ class MainWindow(QMainWindow):
             self.post(Message("warning", "This report has no compiled region.", "The model may run no tensor op."))
         self.report_shown.emit()
 
-    def _opened(self, session: Session) -> None:
-        layouts = {}
-        for region in session.report.regions:
-            stored = session.layout(region.name)
-            if stored is not None:
-                layouts[region.name] = stored
-        self._show_report(session.report, session.path, layouts, modified=False, loaded=False)
-        self.toolbar.source.setText(session.report.source)
-        self.toolbar.train.setChecked(session.report.training)
-        self.toolbar.choose_target(session.report.target.name)
-        self._remember(str(session.path.resolve()))
-
     def _compiled(self, report: Report, request: Request) -> None:
         self.messages.clear()
         self._show_report(report, None, {}, modified=True, loaded=True)
@@ -321,13 +329,9 @@ class MainWindow(QMainWindow):
         self.toolbar.set_compiling(False)
         self.progress.end()
 
-    def _stage_event(self, event: object) -> None:
-        from app.worker.protocol import StageFinished, StageStarted
-
-        if isinstance(event, StageStarted) and event.id == self.compile_control.current_id:
-            self.progress.stage_started(event)
-        elif isinstance(event, StageFinished) and event.id == self.compile_control.current_id:
-            self.progress.stage_finished(event)
+    def _stage_event(self, event: StageStarted | StageFinished) -> None:
+        if event.id == self.compile_control.current_id:
+            self.progress.stage_event(event)
 
     # Selection
 
@@ -464,7 +468,7 @@ class MainWindow(QMainWindow):
     def showEvent(self, event: QShowEvent) -> None:
         """Start the worker once the window has been painted, so that it opens at once."""
         super().showEvent(event)
-        if not self.bridge.is_started:
+        if self._start_worker and not self.bridge.is_started:
             QTimer.singleShot(50, self, self.bridge.start)
 
     def closeEvent(self, event: QCloseEvent) -> None:

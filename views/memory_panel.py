@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from compiler.report import Memory
 from views import format as fmt
 from views.theme import Theme
-from views.widgets import label
+from views.widgets import as_panel, label
 
 
 class MemoryPanel(QWidget):
@@ -22,6 +22,7 @@ class MemoryPanel(QWidget):
         self._memory = Memory()
         self._drawn: Memory | None = None
         self._plot: Any = None
+        as_panel(self)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(14, 10, 14, 8)
         self._facts = label("", "muted", wrap=True)

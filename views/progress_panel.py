@@ -104,18 +104,23 @@ class ProgressPanel(QFrame):
         """Milliseconds of each stage that ended."""
         return {name: cell.ms for name, cell in self._cells.items() if cell.ms}
 
-    def stage_started(self, event: StageStarted) -> None:
-        """A stage began."""
+    def stage_event(self, event: StageStarted | StageFinished) -> None:
+        """A stage began or ended."""
+        if isinstance(event, StageStarted):
+            self._stage_started(event)
+        else:
+            self._stage_finished(event)
+
+    def _stage_started(self, event: StageStarted) -> None:
         cell = self._cell(event.stage)
         cell.sign.setPixmap(pixmap("clock", self._theme.accent, 15))
         cell.name.setStyleSheet(f"color: {self._theme.text.name()}; font-weight: 600")
         self._note.setText(event.region)
         self.bar.setValue(int(event.fraction * 1000))
 
-    def stage_finished(self, event: StageFinished) -> None:
-        """A stage ended. Several regions add up."""
+    def _stage_finished(self, event: StageFinished) -> None:
         cell = self._cell(event.stage)
-        cell.ms += event.ms
+        cell.ms += event.ms  # several regions add up
         cell.sign.setPixmap(pixmap("success", self._theme.success, 15))
         cell.name.setStyleSheet("")
         cell.time.setText(fmt.milliseconds(cell.ms))

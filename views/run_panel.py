@@ -13,7 +13,7 @@ from views.run_plot import RunPlot
 from views.run_record import MODE_TITLES, RunRecord, mode_key
 from views.run_table import RunTable
 from views.theme import Theme
-from views.widgets import Segments, Switch, label, push_button
+from views.widgets import Segments, Switch, as_panel, label, push_button
 
 REDRAW_MS = 33
 _STATES = {"preparing": "Preparing…", "warmup": "Warming up…", "running": "Running", "stopped": "Stopped"}
@@ -42,6 +42,7 @@ class RunPanel(QWidget):
         self._redraw = QTimer(self)
         self._redraw.setInterval(REDRAW_MS)
         self._redraw.timeout.connect(self._draw)
+        as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 14, 8)
         column.setSpacing(6)

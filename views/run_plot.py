@@ -82,7 +82,7 @@ class RunPlot(QWidget):
 
     def _mark(self, record: RunRecord) -> None:
         segments = record.segments
-        ends = [segment.start for segment in segments[1:]] + [record.total]
+        ends = [*(segment.start for segment in segments[1:]), record.total][: len(segments)]
         warm = tuple((s, e) for s, e in zip(segments, ends, strict=True) if s.warmup)
         drawn = (tuple(segments), warm)
         if drawn == self._drawn:

@@ -10,6 +10,7 @@ from compiler.report import Stage
 from views import format as fmt
 from views.progress_panel import STAGES
 from views.theme import Theme, mix
+from views.widgets import as_panel
 
 _ROW = 26
 
@@ -22,7 +23,7 @@ class StagesPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.bars = _Bars(theme)
         page = QWidget()
-        page.setProperty("role", "page")
+        as_panel(page)
         column = QVBoxLayout(page)
         column.setContentsMargins(14, 10, 14, 10)
         column.addWidget(self.bars)

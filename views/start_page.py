@@ -51,6 +51,7 @@ class StartPage(QScrollArea):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWidgetResizable(True)
+        self.setAccessibleName("Start page")
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._theme = theme
         page = QWidget()
@@ -135,7 +136,8 @@ class StartPage(QScrollArea):
         cards = []
         for info in found:
             icon = "train" if info.training else "group"
-            card = Card(info.title, info.description, "training" if info.training else "", icon, self._theme)
+            title = info.title.removesuffix(", training")  # the tag says it
+            card = Card(title, info.description, "training" if info.training else "", icon, self._theme)
             card.setObjectName(f"example:{info.name}")
             card.clicked.connect(lambda _=False, i=info: self.example_chosen.emit(f"example:{i.name}", i.training))
             cards.append(card)

@@ -11,7 +11,7 @@ from views.code_view import CodeView
 from views.icons import pixmap
 from views.message_bar import Message
 from views.theme import Theme
-from views.widgets import icon_button, label, recolor
+from views.widgets import as_panel, icon_button, label, recolor
 
 
 class ProgramPanel(QWidget):
@@ -22,6 +22,7 @@ class ProgramPanel(QWidget):
         self._missing = missing
         self._text = ""
         self._shown: str | None = None
+        as_panel(self)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 4, 8, 0)
         self.code = CodeView(theme)
@@ -81,7 +82,7 @@ class ListPanel(QScrollArea):
 
     def _fill(self) -> None:
         page = QWidget()
-        page.setProperty("role", "page")
+        as_panel(page)
         column = QVBoxLayout(page)
         column.setContentsMargins(14, 10, 14, 10)
         column.setSpacing(10)

@@ -110,6 +110,12 @@ class Toolbar(QToolBar):
         self.target.addItem(text, "")
         self.target.setEnabled(False)
 
+    def show_target(self, target: Target) -> None:
+        """A report's target, while no worker has said what can be compiled for."""
+        if not self.target.isEnabled():
+            self.target.setItemText(0, target.title)
+        self.choose_target("local" if target.local else target.name)
+
     def choose_target(self, name: str) -> None:
         """Choose a target by name, now or when the targets are known."""
         self._wanted_target = name

@@ -22,9 +22,10 @@ from compiler.report import ExternCall, Group, Kernel
 from views import format as fmt
 from views.index import RegionIndex, Unit
 from views.theme import Theme
+from views.widgets import as_panel
 
 Index = QModelIndex | QPersistentModelIndex
-COLUMNS = ("#", "Name", "Kind", "Bytes", "FLOPs", "Time")
+COLUMNS = ("#", "Name", "Bytes", "Time", "FLOPs", "Kind")
 SORT_ROLE = Qt.ItemDataRole.UserRole
 NAME_ROLE = Qt.ItemDataRole.UserRole + 1
 _TIPS = {
@@ -104,7 +105,7 @@ class UnitsModel(QAbstractTableModel):
             return _alignment(column)
         if role == Qt.ItemDataRole.DecorationRole and column == 1:
             return self._swatch(row.unit)
-        if role == Qt.ItemDataRole.ForegroundRole and column in (0, 2):
+        if role == Qt.ItemDataRole.ForegroundRole and COLUMNS[column] in ("#", "Kind"):
             return self._theme.muted
         if role == Qt.ItemDataRole.ToolTipRole:
             return row.unit.reason if isinstance(row.unit, Group) else row.unit.detail
@@ -146,8 +147,9 @@ class UnitsPanel(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        as_panel(self)
         column = QVBoxLayout(self)
-        column.setContentsMargins(8, 8, 8, 0)
+        column.setContentsMargins(10, 10, 6, 4)
         column.setSpacing(8)
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("Filter by name, op, kind, reason")
@@ -172,7 +174,7 @@ class UnitsPanel(QWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
         header.setMinimumSectionSize(36)
-        for section, width in enumerate((40, 128, 84, 70, 84, 70)):
+        for section, width in enumerate((36, 146, 68, 76, 92, 80)):
             self.table.setColumnWidth(section, width)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         column.addWidget(self.table, 1)
@@ -248,10 +250,10 @@ def _key(row: Row, column: int) -> Any:
     keys = (
         unit.order,
         unit.name,
-        row.kind,
         unit.estimated_bytes,
-        unit.estimated_flops,
         -1.0 if row.time_us is None else row.time_us,
+        unit.estimated_flops,
+        row.kind,
     )
     return keys[column]
 

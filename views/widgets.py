@@ -30,6 +30,8 @@ def label(text: str = "", role: str = "", *, wrap: bool = False, selectable: boo
     if role:
         made.setProperty("role", role)
     made.setWordWrap(wrap)
+    if role in ("chip", "recorded"):
+        made.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
     if selectable:
         made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return made
@@ -76,10 +78,10 @@ def line() -> QFrame:
     return made
 
 
-def restyle(widget: QWidget) -> None:
-    """Make the stylesheet look again at a widget whose property changed."""
-    widget.style().unpolish(widget)
-    widget.style().polish(widget)
+def as_panel(widget: QWidget) -> None:
+    """Let a plain widget be painted on the theme's surface."""
+    widget.setProperty("role", "page")
+    widget.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
 
 
 class Switch(QAbstractButton):
@@ -176,7 +178,7 @@ class DockTitle(QFrame):
         self.setProperty("role", "dock-title")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         row = QHBoxLayout(self)
-        row.setContentsMargins(12, 4, 6, 4)
+        row.setContentsMargins(14, 5, 6, 5)
         row.setSpacing(2)
         row.addWidget(label(dock.windowTitle()))
         row.addStretch()

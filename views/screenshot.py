@@ -1,0 +1,96 @@
+"""The window drawn into a PNG with no display: for the command line, for documents, for looking at what we made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QEventLoop, QThreadPool
+
+from app.session import Session
+from app.settings import Settings
+from app.worker.client import WorkerClient
+from compiler.report import Report
+from views.app import make_application
+from views.main_window import MainWindow
+
+VIEWS = ("graph", "start", "run", "stages", "wrapper", "fx", "breaks", "memory", "messages")
+_SETTLE_S = 0.4
+_LAYOUT_S = 60.0
+
+
+def screenshot(
+    report: Report | Session | None,
+    out: Path,
+    *,
+    view: str = "graph",
+    select: str = "",
+    size: tuple[int, int] = (1440, 900),
+    theme: str = "light",
+) -> None:
+    """Write a picture of the window that shows ``report`` (the start page where it is None) to ``out``.
+
+    ``view`` is one of VIEWS, ``select`` a group, an extern call or an FX node.
+
+    Raises:
+        ValueError: no such view, or nothing called ``select``.
+        OSError: ``out`` cannot be written.
+    """
+    view = view or "graph"
+    if view not in VIEWS:
+        raise ValueError(f"There is no view called '{view}'; there are {', '.join(VIEWS)}.")
+    make_application()
+    window = MainWindow(WorkerClient, Settings(theme=theme), start_worker=False)
+    window.resize(*size)
+    window.show()
+    if report is not None:
+        _show(window, report)
+        if view == "start":
+            window.show_start_page()
+        elif view != "graph":
+            tabs = window.panels
+            widget = {"fx": tabs.fx_text}.get(view) or getattr(tabs, view)
+            tabs.setCurrentWidget(widget)
+        if select:
+            _select(window, select)
+    _settle(_SETTLE_S)
+    pixmap = window.grab()
+    window.session.is_modified = False
+    window.close()
+    if not pixmap.save(str(out), "PNG"):
+        raise OSError(f"{out} cannot be written.")
+
+
+def _show(window: MainWindow, report: Report | Session) -> None:
+    laid_out: list[str] = []
+    window.graph.laid_out.connect(laid_out.append)
+    window.graph.layout_failed.connect(lambda fault: laid_out.append(""))
+    if isinstance(report, Session):
+        window.show_session(report)
+    else:
+        window.open_report(report, report.source)
+    if window.graph.region is not None:
+        _wait(lambda: bool(laid_out), _LAYOUT_S)
+
+
+def _select(window: MainWindow, name: str) -> None:
+    for region in window.graph.regions:
+        units = {group.name for group in region.groups} | {call.name for call in region.extern_calls}
+        if name in units or any(node.name == name for node in region.nodes):
+            window.graph.show_region(region.name)
+            (window.select_unit if name in units else window.select_node)(name)
+            return
+    raise ValueError(f"There is no group, extern call or node called '{name}' in this report.")
+
+
+def _wait(done: Callable[[], bool], limit_s: float) -> None:
+    loop = QEventLoop()
+    end = time.monotonic() + limit_s
+    while not done() and time.monotonic() < end:
+        loop.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+
+
+def _settle(seconds: float) -> None:
+    QThreadPool.globalInstance().waitForDone(int(_LAYOUT_S * 1000))
+    _wait(lambda: False, seconds)
