@@ -6,7 +6,8 @@ import argparse
 
 from app.cli.compile import command_error, compile_for, deliver
 from app.cli.errors import CommandError
-from app.worker.work import explain, measure_modes
+from app.worker.measure import measure_modes
+from app.worker.work import explain
 from compiler.targets import local_target
 
 

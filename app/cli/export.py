@@ -44,9 +44,9 @@ def export_command(options: argparse.Namespace) -> int:
     elif options.csv:
         write_text(options.csv, kernels_csv(session.report))
     else:
-        from app.cli.window import graph_svg
+        from app.cli.window import write_svg
 
-        write_text(options.svg, graph_svg(session))
+        write_svg(session, options.svg)
     print(f"Wrote {options.html or options.output or options.csv or options.svg}")
     return 0
 

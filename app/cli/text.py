@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def bytes_text(count: float) -> str:
-    """``count`` bytes with a binary unit: "1.50 MiB"."""
+    """``count`` bytes with a decimal unit, as bandwidths have: "1.5 MB"."""
     unit = 0
-    while count >= 1024 and unit < len(_BYTE_UNITS) - 1:
-        count /= 1024
+    while count >= 1000 and unit < len(_BYTE_UNITS) - 1:
+        count /= 1000
         unit += 1
     return f"{count:.0f} {_BYTE_UNITS[unit]}" if unit == 0 else f"{count:.3g} {_BYTE_UNITS[unit]}"
 

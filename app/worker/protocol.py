@@ -11,7 +11,7 @@ from typing import IO
 
 import msgspec
 
-from compiler.report import KernelCheck, Measurement, Report, Target
+from compiler.report import CudaGraph, KernelCheck, Measurement, Report, Target
 
 MAX_FRAME = 1 << 31
 
@@ -137,6 +137,7 @@ class Measured(msgspec.Struct, tag="measured"):
 
     id: int
     measurement: Measurement
+    cuda_graph: CudaGraph | None = None  # what capture made of the iteration, in mode "graph"
 
 
 class Verified(msgspec.Struct, tag="verified"):

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from app.worker.measure import prepare_step
 from app.worker.protocol import Event, Measured, RunState, Samples, StartRun
 from compiler.report import Measurement
 
@@ -99,18 +100,10 @@ class _LiveRun:
 
     def prepare_all(self, first: str) -> None:
         """Prepare and warm up every mode, ``first`` first. A mode that cannot be had keeps its reason."""
-        from compiler.runtime.modes import prepare
-
         for mode in sorted((_EAGER, _COMPILED, _GRAPH), key=lambda mode: mode != first):
             self._state("preparing", mode)
             try:
-                step = prepare(
-                    mode,
-                    self._compilation.model,
-                    self._compilation.inputs,
-                    training=self._compilation.report.training,
-                    compiled=self._compilation.compiled,
-                )
+                step = prepare_step(self._compilation, mode)
                 self._state("warmup", mode, f"{_WARMUP} iterations")
                 for _ in range(_WARMUP):
                     step()
@@ -139,7 +132,8 @@ class _LiveRun:
         gpu = self._compilation.report.target.title
         for mode, recorded in self._recorded.items():
             if recorded.iterations:
-                self._send(Measured(self._id, recorded.measurement(mode, gpu)))
+                measured = Measured(self._id, recorded.measurement(mode, gpu), self._steps[mode].cuda_graph)
+                self._send(measured)
         self._state("stopped", self._mode)
 
     def _state(self, state: str, mode: str, text: str = "") -> None:

@@ -35,8 +35,10 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
         SourceError: the source is at fault, or the target does not exist here (code "no_gpu").
         CompileError: a stage could not do its work.
     """
-    from compiler.pipeline import StageEvent, compile_model
     from compiler.targets import resolve
+
+    spec = parse_source(request.source)  # before the slow imports: a wrong name is told at once
+    from compiler.pipeline import StageEvent, compile_model
 
     try:
         target = resolve(request.target)
@@ -45,9 +47,7 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
         raise SourceError(str(error), "Choose a named target, such as h100.", code=code) from error
     began = time.perf_counter()
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, None))
-    loaded = load_source(
-        parse_source(request.source), request.options, request.allow_unsafe, "cuda" if target.local else "cpu"
-    )
+    loaded = load_source(spec, request.options, request.allow_unsafe, "cuda" if target.local else "cpu")
     load_ms = (time.perf_counter() - began) * 1e3
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, load_ms))
     compilation = compile_model(
@@ -78,13 +78,15 @@ def verify_source(request: Verify) -> list[KernelCheck]:
         CompileError: a stage could not do its work.
     """
     from compiler.targets import local_target
+
+    spec = parse_source(request.source)
     from compiler.verify import verify_model
 
     if not request.interpret and local_target() is None:
         message = "This machine has no GPU to run the kernels on."
         raise SourceError(message, "Add --interpret to run them through Triton's interpreter.", code="no_gpu")
     device = "cpu" if request.interpret else "cuda"
-    loaded = load_source(parse_source(request.source), device=device)
+    loaded = load_source(spec, device=device)
     return verify_model(
         loaded.model,
         loaded.inputs,

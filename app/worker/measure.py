@@ -1,0 +1,86 @@
+"""Times a compiled model mode by mode on this machine's GPU and checks that every mode computes what eager does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from compiler.report import CudaGraph, ExternReason, Measurement, Report
+
+if TYPE_CHECKING:
+    from compiler.pipeline import Compilation
+    from compiler.runtime.modes import Step
+
+
+def prepare_step(compilation: Compilation, mode: str) -> Step:
+    """A step of the compiled model in ``mode``, compiled and captured where the mode says so."""
+    from compiler.runtime.modes import prepare
+
+    report = compilation.report
+    return prepare(
+        mode,
+        compilation.model,
+        compilation.inputs,
+        training=report.training,
+        compiled=compilation.compiled,
+        whole=is_whole(report),
+    )
+
+
+def is_whole(report: Report) -> bool:
+    """Whether one region holds the whole model, with no Python between regions."""
+    captured = sum(region.kind != "backward" for region in report.regions)
+    return captured == 1 and not report.graph_breaks
+
+
+def measure_modes(compilation: Compilation, modes: Sequence[str], iterations: int) -> list[Measurement]:
+    """Record ``iterations`` of each mode, compare its outputs with eager's, and put graph facts into the report.
+
+    A model that draws random numbers is timed but not compared: each mode draws its own.
+    """
+    from compiler.runtime.compare import compare_outputs
+    from compiler.runtime.timing import measure
+
+    reference = None if _is_random(compilation.report) else _reference(compilation)
+    records = []
+    for mode in modes:
+        step = prepare_step(compilation, mode)
+        record = measure(step, mode, iterations=iterations)
+        if reference is not None:
+            eager, exact = reference
+            comparison = compare_outputs(eager, step.outputs(), exact)
+            record.equal_to_eager, record.max_error = comparison.equal, comparison.error
+        if mode == "graph" and step.cuda_graph is not None:
+            note_graph(compilation.report, step.cuda_graph)
+        records.append(record)
+    return records
+
+
+def note_graph(report: Report, facts: CudaGraph) -> None:
+    """Keep what capturing made of the whole iteration: its figures with the first region, that it was with each."""
+    for index, region in enumerate(report.regions):
+        if index == 0:
+            region.cuda_graph = facts
+        else:
+            region.cuda_graph = msgspec.structs.replace(region.cuda_graph, captured=facts.captured)
+
+
+def _is_random(report: Report) -> bool:
+    return any(call.reason is ExternReason.RANDOM for region in report.regions for call in region.extern_calls)
+
+
+def _reference(compilation: Compilation) -> tuple[list[Any], list[Any]]:
+    """Outputs of one eager iteration, as the model is and in float64."""
+    from compiler.runtime.compare import in_float64
+    from compiler.runtime.modes import prepare
+
+    training = compilation.report.training
+    exact_model, exact_inputs = in_float64(compilation.model, compilation.inputs)
+    runs = []
+    for model, inputs in ((compilation.model, compilation.inputs), (exact_model, exact_inputs)):
+        step = prepare("eager", model, inputs, training=training)
+        step()
+        runs.append([value.clone() if hasattr(value, "clone") else value for value in step.outputs()])
+    return runs[0], runs[1]

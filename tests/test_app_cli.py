@@ -1,0 +1,274 @@
+"""The command line: what it prints, where it writes, its exit statuses, and what it never imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli import run
+from app.cli.entry import with_default_command
+from app.cli.text import bytes_text, table, us_text
+from app.session import save_session
+from compiler.report import GraphBreak, Measurement, Percentiles, Report, SourceLine
+from compiler.targets import TARGETS
+from tests.fake_reports import transformer_report
+
+MAIN = Path(__file__).parents[1] / "main.py"
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    made = transformer_report(200, training=True)
+    made.kernels[0].irs = {"ptx": ".version 8.7"}
+    made.measurements = [
+        Measurement(mode, "NVIDIA H200", 10, Percentiles(cpu, cpu + 1, cpu + 2), Percentiles(gpu, gpu + 1, gpu + 2))
+        for mode, cpu, gpu in (("eager", 200.0, 100.0), ("graph", 20.0, 50.0))
+    ]
+    return made
+
+
+@pytest.fixture(scope="module")
+def session(report: Report, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("session") / "x.fscope"
+    save_session(path, report)
+    return str(path)
+
+
+def ok(*arguments: str) -> None:
+    assert run(arguments) == 0
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1) -> str:
+    """Run a command line that must fail with one line on stderr; returns that line."""
+    try:
+        got = run(arguments)
+    except SystemExit as stop:
+        got = int(str(stop.code))
+    assert got == status
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("fusescope")
+    return line
+
+
+class TestShow:
+    def test_summary(self, session: str, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+        ok("show", session)
+        out = capsys.readouterr().out
+        groups = sum(len(region.groups) for region in report.regions)
+        assert f"2 regions, {groups} fusion groups in {len(report.kernels)} kernels" in out
+        assert "estimated for h100" in out
+        assert "4.00x" in out  # 200 µs of eager's CPU against 50 µs of the graph's GPU
+        assert "library_is_faster" in out
+
+    def test_json_has_the_promised_keys(self, session: str, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+        ok("show", session, "--json")
+        data = json.loads(capsys.readouterr().out)
+        assert data["compiler"] == report.compiler
+        assert data["target"] == "h100"
+        assert data["versions"] == report.versions
+        region = data["regions"][0]
+        assert region["nodes"] == len(report.regions[0].nodes)
+        assert region["kind"] == "forward"
+        assert {"name", "kind", "nodes", "kernel", "reason"} <= region["groups"][0].keys()
+        assert {"name", "nodes", "reason"} <= region["extern_calls"][0].keys()
+        assert {"a", "b", "rule", "detail"} <= region["refusals"][0].keys()
+        assert {"captured", "partitions", "skip_reasons"} <= region["cuda_graph"].keys()
+        assert region["graph_breaks"] == data["graph_breaks"] == []
+        keys = "name language grid registers spills shared_bytes estimated_bytes measured_us"
+        assert set(keys.split()) <= data["kernels"][0].keys()
+        measurement = data["measurements"][0]
+        assert measurement["cpu_us"] == {"p50": 200.0, "p90": 201.0, "p99": 202.0}
+        assert {"mode", "gpu", "iterations", "gpu_us"} <= measurement.keys()
+
+    def test_graph_breaks_belong_to_the_region_they_ended(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        base = transformer_report(60)
+        fault = GraphBreak("print", SourceLine("model.py", 7))
+        report = Report("fusescope", "x", TARGETS["h100"], regions=[*base.regions, *base.regions], graph_breaks=[fault])
+        save_session(tmp_path / "x.fscope", report)
+        ok("show", str(tmp_path / "x.fscope"), "--json")
+        first, second = json.loads(capsys.readouterr().out)["regions"]
+        assert first["graph_breaks"] == [{"reason": "print", "detail": "", "file": "model.py", "line": 7}]
+        assert second["graph_breaks"] == []
+
+    def test_kernel_by_its_name_or_its_groups(
+        self, session: str, report: Report, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        kernel = report.kernels[0]
+        group = next(group for region in report.regions for group in region.groups if group.kernel == kernel.name)
+        for name in (kernel.name, group.name):
+            ok("show", session, "--kernel", name)
+            assert capsys.readouterr().out == kernel.source + "\n"
+        ok("show", session, "--kernel", kernel.name, "--ir", "ptx")
+        assert capsys.readouterr().out == ".version 8.7\n"
+
+    def test_what_is_not_there(self, session: str, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "no kernel called 'nope'" in fails(capsys, "show", session, "--kernel", "nope")
+        line = fails(capsys, "show", session, "--kernel", report.kernels[0].name, "--ir", "sass")
+        assert "no sass" in line
+        assert "triton, ptx" in line
+        assert "There is no file" in fails(capsys, "show", "nothing.fscope")
+
+
+class TestExport:
+    def test_kernel(self, session: str, report: Report, tmp_path: Path) -> None:
+        ok("export", session, "--kernel", report.kernels[0].name, "-o", str(tmp_path / "k.py"))
+        assert (tmp_path / "k.py").read_text() == report.kernels[0].source
+
+    def test_csv_has_a_row_a_kernel(self, session: str, report: Report, tmp_path: Path) -> None:
+        ok("export", session, "--csv", str(tmp_path / "t.csv"))
+        rows = (tmp_path / "t.csv").read_text().splitlines()
+        assert len(rows) == 1 + len(report.kernels)
+        assert rows[1].startswith(f"{report.kernels[0].name},triton,{report.regions[0].name}/")
+
+    def test_html_stands_alone(self, session: str, report: Report, tmp_path: Path) -> None:
+        ok("export", session, "--html", str(tmp_path / "r.html"))
+        page = (tmp_path / "r.html").read_text()
+        assert all(kernel.name in page for kernel in report.kernels)
+        assert "NVIDIA H200" in page
+        for outside in ("<script", "http://", "https://", "src="):
+            assert outside not in page
+
+    def test_svg(self, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: object) -> None:
+        monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+        ok("export", session, "--svg", str(tmp_path / "g.svg"))
+        assert "<svg" in (tmp_path / "g.svg").read_text()[:500]
+
+    def test_unwritable(self, session: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        line = fails(capsys, "export", session, "--csv", str(tmp_path / "none" / "t.csv"))
+        assert "cannot be written: No such file or directory" in line
+
+    def test_wrong_usage(self, session: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "needs -o" in fails(capsys, "export", session, "--kernel", "k", status=2)
+        assert "-o goes with --kernel" in fails(capsys, "export", session, "--csv", "a", "-o", "b", status=2)
+        assert "one of the arguments" in fails(capsys, "export", session, status=2)
+
+
+class TestCompileFaults:
+    def test_unknown_target_is_wrong_usage(self, capsys: pytest.CaptureFixture[str]) -> None:
+        line = fails(capsys, "compile", "example:softmax", "--target", "gtx9000", status=2)
+        assert "no target called 'gtx9000'" in line
+        assert "h100" in line
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (("compile", "nothing.py", "--target", "h100"), "There is no file nothing.py."),
+            (("compile", "example:nope", "--target", "h100"), "no example called 'nope'"),
+            (("compile", "what", "--target", "h100"), "is not a source"),
+            (("verify", "example:nope", "--interpret"), "no example called 'nope'"),
+        ],
+    )
+    def test_one_sentence(self, arguments: tuple[str, ...], sentence: str) -> None:
+        done = subprocess.run([sys.executable, str(MAIN), *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert sentence in line
+
+    def test_debug_shows_the_traceback(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        source = tmp_path / "raising_source.py"
+        source.write_text("def raising_source():\n    raise KeyError('x')\n")
+        assert run(["--debug", "compile", str(source), "--target", "h100"]) == 1
+        errors = capsys.readouterr().err
+        assert "Traceback" in errors
+        assert errors.splitlines()[-1].startswith(f"fusescope: {source}:2 raised KeyError: 'x'")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ([], ["open"]),
+        (["x.fscope"], ["open", "x.fscope"]),
+        (["--debug"], ["--debug", "open"]),
+        (["--debug", "model.py"], ["--debug", "open", "model.py"]),
+        (["show", "x.fscope"], ["show", "x.fscope"]),
+        (["--help"], ["--help"]),
+    ],
+)
+def test_the_default_command(given: list[str], meant: list[str]) -> None:
+    assert with_default_command(given) == meant
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["compile"],
+        ["compile", "x", "--option", "novalue"],
+        ["bench", "x", "--modes", "warp"],
+        ["bench", "x", "--iterations", "0"],
+        ["screenshot", "x", "--size", "big", "-o", "y"],
+        ["--nonsense"],
+    ],
+)
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    fails(capsys, *arguments, status=2)
+
+
+def test_no_display_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    if sys.platform == "linux":
+        assert "no display" in fails(capsys)
+
+
+def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    ok("targets")
+    out = capsys.readouterr().out
+    assert all(name in out for name in TARGETS)
+    ok("examples")
+    out = capsys.readouterr().out
+    assert "example:gpt2" in out
+    assert "--option batch=1" in out
+
+
+@pytest.mark.parametrize("arguments", [["targets"], ["examples"], ["show", "SESSION"], ["show", "SESSION", "--json"]])
+def test_looking_imports_neither_torch_nor_qt(arguments: list[str], session: str) -> None:
+    code = (
+        "import sys; sys.argv = ['main.py', *sys.argv[1:]]; import main; status = main.main();"
+        "heavy = {'torch', 'triton', 'numpy', 'PySide6', 'networkx', 'pyqtgraph'} & sys.modules.keys();"
+        "print(sorted(heavy), status, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, *(session if word == "SESSION" else word for word in arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=MAIN.parent)
+    assert done.stderr.strip() == "[] 0"
+
+
+def test_the_window_never_imports_torch() -> None:
+    code = (
+        "import sys, pkgutil, importlib, views, app\n"
+        "server = ('app.worker.server', 'app.worker.work', 'app.worker.run', 'app.worker.measure')\n"
+        "for package in (views, app):\n"
+        "    for found in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "        if found.name not in server:\n"
+        "            importlib.import_module(found.name)\n"
+        "from views.app import make_application\n"
+        "from views.main_window import MainWindow\n"
+        "from app.settings import Settings\n"
+        "from app.worker.client import WorkerClient\n"
+        "application = make_application()\n"
+        "window = MainWindow(WorkerClient, Settings())\n"
+        "window.show()\n"
+        "application.processEvents()\n"
+        "print(sorted({'torch', 'triton'} & sys.modules.keys()))\n"
+        "window.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=MAIN.parent, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_doctor_finds_this_python(capsys: pytest.CaptureFixture[str]) -> None:
+    ok("doctor")
+    assert f"ok       Python {sys.version_info[0]}.{sys.version_info[1]}" in capsys.readouterr().out
+
+
+def test_plain_text() -> None:
+    assert [bytes_text(value) for value in (0, 999, 1500, 25_165_824)] == ["0 B", "999 B", "1.5 kB", "25.2 MB"]
+    assert [us_text(value) for value in (None, 7.593, 123.4)] == ["-", "7.59", "123"]
+    assert table(("a", "n"), [("x", 5), ("longer", 10)], right=("n",)) == "a        n\nx        5\nlonger  10"

@@ -1,0 +1,146 @@
+"""The live run: modes switch while it runs, samples are numbered, a mode that cannot be had is told and not fatal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.worker import run as live
+from app.worker.protocol import Event, Measured, RunState, Samples, StartRun
+from app.worker.run import RunControl, measured_mode, run
+from compiler.report import CudaGraph
+from compiler.targets import TARGETS
+
+pytest.importorskip("torch", reason="timing is part of the compiler")
+
+
+class Clock:
+    """An event that ends when it is recorded, as if the GPU took no time."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        return
+
+    def record(self) -> None:
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, end_event: Any) -> float:
+        return float(end_event.at - self.at) * 1e3
+
+
+class FakeStep:
+    """Counts its iterations and asks ``then`` after each."""
+
+    def __init__(self, mode: str, then: Callable[[str, int], None]) -> None:
+        self.mode, self.then, self.iterations = mode, then, 0
+        self.note = f"{mode} is prepared"
+        self.cuda_graph = CudaGraph(captured=True, nodes=3) if mode == "graph" else None
+
+    def __call__(self) -> None:
+        self.iterations += 1
+        time.sleep(0.002)
+        self.then(self.mode, self.iterations)
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
+    """Run with fake steps; ``then(control, mode, iteration)`` is the user. Returns the events sent."""
+    from compiler.runtime import timing
+
+    monkeypatch.setattr(timing, "cuda_event_maker", lambda: Clock)
+    compilation: Any = SimpleNamespace(report=SimpleNamespace(target=TARGETS["h200"]))
+
+    def run_it(mode: str, replay: bool, then: Callable[[RunControl, str, int], None], broken: str = "") -> list[Event]:
+        control = RunControl(mode, replay)
+
+        def prepare_step(_: object, mode: str) -> FakeStep:
+            if mode == broken:
+                raise RuntimeError("no way\nsecond line")
+            return FakeStep(mode, lambda mode, iteration: then(control, mode, iteration))
+
+        monkeypatch.setattr(live, "prepare_step", prepare_step)
+        events: list[Event] = []
+        run(StartRun(7, mode, replay), control, compilation, events.append)
+        return events
+
+    return run_it
+
+
+def running(events: list[Event]) -> list[str]:
+    return [event.mode for event in events if isinstance(event, RunState) and event.state == "running"]
+
+
+def test_replay_makes_a_graph_of_the_compiled_mode_only() -> None:
+    assert [measured_mode("compiled", True), measured_mode("compiled", False)] == ["graph", "compiled"]
+    assert measured_mode("eager", True) == "eager"
+
+
+def test_a_switch_takes_effect_at_the_next_iteration(play: Callable[..., list[Event]]) -> None:
+    after_switch: list[str] = []
+
+    def user(control: RunControl, mode: str, iteration: int) -> None:
+        if mode == "compiled" and iteration == 10:
+            control.set("compiled", True)
+        elif mode == "compiled" and iteration > 10:
+            after_switch.append(mode)
+        elif mode == "graph" and iteration == 20:
+            control.stop()
+
+    events = play("compiled", False, user)
+    assert running(events) == ["compiled", "graph"]
+    assert after_switch == []
+    measured = {event.measurement.mode: event for event in events if isinstance(event, Measured)}
+    assert set(measured) == {"compiled", "graph"}
+    assert measured["graph"].cuda_graph == CudaGraph(captured=True, nodes=3)
+    assert measured["compiled"].cuda_graph is None
+    assert measured["compiled"].measurement.gpu == "NVIDIA H200 SXM"
+    assert isinstance(events[-1], RunState)
+    assert events[-1].state == "stopped"
+
+
+def test_every_mode_is_prepared_before_the_first_iteration(play: Callable[..., list[Event]]) -> None:
+    events = play("eager", False, lambda control, mode, iteration: control.stop() if iteration > 5 else None)
+    states = [(event.state, event.mode) for event in events if isinstance(event, RunState)]
+    prepared = [mode for state, mode in states if state == "preparing"]
+    assert prepared == ["eager", "compiled", "graph"]
+    assert states.index(("running", "eager")) > states.index(("preparing", "graph"))
+
+
+def test_samples_are_numbered_without_gaps_and_batches_are_short(play: Callable[..., list[Event]]) -> None:
+    events = play("eager", False, lambda control, mode, iteration: control.stop() if iteration == 120 else None)
+    samples = [event for event in events if isinstance(event, Samples)]
+    assert len(samples) > 1
+    position = 0
+    for batch in samples:
+        assert batch.first == position
+        assert len(batch.cpu_us) == len(batch.gpu_us) > 0
+        position += len(batch.cpu_us)
+    (measured,) = (event for event in events if isinstance(event, Measured))
+    assert measured.measurement.iterations == position == len(measured.measurement.cpu_samples)
+
+
+def test_a_mode_that_cannot_be_had_is_told_once_and_the_run_goes_on(play: Callable[..., list[Event]]) -> None:
+    def user(control: RunControl, mode: str, iteration: int) -> None:
+        if iteration == 8:
+            control.set("compiled", True)
+        elif iteration == 16:
+            control.stop()
+
+    events = play("compiled", False, user, broken="graph")
+    told = [event for event in events if isinstance(event, RunState) and event.text == "graph cannot run: no way"]
+    assert [event.mode for event in told] == ["compiled"]
+    assert [event.measurement.mode for event in events if isinstance(event, Measured)] == ["compiled"]
+
+
+def test_the_mode_asked_for_first_must_be_had(play: Callable[..., list[Event]]) -> None:
+    with pytest.raises(RuntimeError, match="no way"):
+        play("compiled", True, lambda *_: None, broken="graph")
