@@ -111,6 +111,7 @@ class Inspector(QWidget):
             page = overview_page(index)
         page.node_chosen.connect(self.node_chosen)
         page.unit_chosen.connect(self.unit_chosen)
+        page.finish()
         self._scroll.setWidget(page)
         self._show_kernel(kernel, selection, unit)
 

@@ -40,7 +40,10 @@ class Page(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(14, 2, 14, 14)
         self._column.setSpacing(6)
-        self._column.setAlignment(Qt.AlignmentFlag.AlignTop)
+
+    def finish(self) -> None:
+        """Keep the sections together at the top."""
+        self._column.addStretch(1)
 
     def heading(self, text: str) -> None:
         """Begin a section."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPen
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtGui import QPen, QPixmap
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from views.run_record import MODE_TITLES, RunRecord
 from views.theme import Theme, mix
+from views.widgets import label
 
 CPU_LABEL = "CPU time to submit"
 GPU_LABEL = "GPU time"
@@ -24,11 +25,23 @@ class RunPlot(QWidget):
 
         self._pg = pyqtgraph
         self._theme = theme
+        self._log = False
         self._marks: list[Any] = []
         self._drawn: tuple[object, ...] = ()
         self.setAccessibleName("CPU time to submit against GPU time per iteration")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        keys = QHBoxLayout()
+        keys.setContentsMargins(54, 0, 0, 0)
+        keys.setSpacing(6)
+        self._keys = (QLabel(), QLabel())  # beside the plot, where they hide no curve
+        for key, text in zip(self._keys, (CPU_LABEL, GPU_LABEL), strict=True):
+            keys.addWidget(key)
+            keys.addWidget(label(text, "muted"))
+            keys.addSpacing(10)
+        keys.addStretch()
+        column.addLayout(keys)
         self.plot = pyqtgraph.PlotWidget(antialias=False)
         column.addWidget(self.plot)
         item = self.plot.getPlotItem()
@@ -38,7 +51,6 @@ class RunPlot(QWidget):
         item.setClipToView(True)
         item.getAxis("left").enableAutoSIPrefix(False)
         item.getAxis("bottom").enableAutoSIPrefix(False)
-        self.legend = item.addLegend(offset=(-8, 4), labelTextSize="9pt")
         self.cpu_curve = item.plot([], [], name=CPU_LABEL)
         self.gpu_curve = item.plot([], [], name=GPU_LABEL)
         self.set_theme(theme)
@@ -57,15 +69,19 @@ class RunPlot(QWidget):
         item.showGrid(y=True, alpha=0.12)
         self.cpu_curve.setPen(self._pg.mkPen(theme.cpu_curve, width=1.0))
         self.gpu_curve.setPen(self._pg.mkPen(theme.gpu_curve, width=1.0))
-        self.legend.setLabelTextColor(theme.text)
-        self.legend.setBrush(self._pg.mkBrush(theme.surface))
-        for _, text in self.legend.items:
-            text.setText(text.text)
+        for key, color in zip(self._keys, (theme.cpu_curve, theme.gpu_curve), strict=True):
+            line = QPixmap(18, 3)
+            line.fill(color)
+            key.setPixmap(line)
         self._drawn = ()
 
     def set_log(self, on: bool) -> None:
         """Logarithmic times, for modes that are far apart."""
-        self.plot.getPlotItem().setLogMode(y=on)
+        self._log = on
+        item = self.plot.getPlotItem()
+        item.setLogMode(y=on)
+        if on:
+            item.enableAutoRange(y=True)
         self._drawn = ()
 
     def show_record(self, record: RunRecord) -> None:
@@ -78,6 +94,8 @@ class RunPlot(QWidget):
         item = self.plot.getPlotItem()
         if cpu:
             item.setXRange(first, max(first + len(cpu), first + 100), padding=0)
+            if not self._log:  # room above the curves for the names of the modes
+                item.setYRange(0, 1.28 * max(max(cpu), max(gpu)), padding=0)
         self._mark(record)
 
     def _mark(self, record: RunRecord) -> None:

@@ -12,9 +12,9 @@ KEPT = 20_000  # iterations a mode keeps for its percentiles
 MODE_TITLES = {
     "eager": "Eager",
     "compiled": "Compiled",
-    "graph": "Compiled, graph replay",
+    "graph": "Graph replay",
     "inductor": "Inductor",
-    "inductor-graph": "Inductor, graph replay",
+    "inductor-graph": "Inductor replay",
 }
 
 

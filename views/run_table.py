@@ -11,6 +11,7 @@ from views.run_record import MODE_TITLES, Row
 
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = ("Mode", "CPU p50", "p90", "p99", "GPU p50", "p90", "p99", "Speedup")
+_WIDTHS = (104, 62, 50, 50, 62, 50, 50, 60)
 _SPEEDUP_TIP = "Against eager: the longer of CPU and GPU median of eager, over the same of this mode"
 
 
@@ -67,11 +68,12 @@ class RunTableModel(QAbstractTableModel):
             return MODE_TITLES.get(row.mode, row.mode)
         if column == len(COLUMNS) - 1:
             return "–" if row.speedup is None else f"{row.speedup:.2f}x"
-        return f"{(*row.cpu, *row.gpu)[column - 1]:,.1f}"
+        value = (*row.cpu, *row.gpu)[column - 1]
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
 
 
 class RunTable(QTableView):
-    """The table with widths that fit its figures."""
+    """The table with widths that fit its figures, so that the plot beside it gets the rest."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -79,6 +81,8 @@ class RunTable(QTableView):
         self.setModel(self.figures)
         self.setAccessibleName("Percentiles in microseconds and speedups by mode")
         self.setShowGrid(False)
+        self.setProperty("role", "figures")
+        self.setFixedWidth(sum(_WIDTHS) + 4)
         self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.verticalHeader().setVisible(False)
@@ -86,7 +90,7 @@ class RunTable(QTableView):
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setMinimumSectionSize(40)
-        for section, width in enumerate((132, 62, 54, 54, 62, 54, 54, 66)):
+        for section, width in enumerate(_WIDTHS):
             self.setColumnWidth(section, width)
 
 

@@ -167,6 +167,7 @@ class UnitsPanel(QWidget):
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.setTabKeyNavigation(False)
+        self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.verticalHeader().setVisible(False)
         self.table.verticalHeader().setDefaultSectionSize(26)
         header = self.table.horizontalHeader()
@@ -174,7 +175,7 @@ class UnitsPanel(QWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
         header.setMinimumSectionSize(36)
-        for section, width in enumerate((36, 146, 68, 76, 92, 80)):
+        for section, width in enumerate((30, 146, 76, 76, 92, 80)):
             self.table.setColumnWidth(section, width)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         column.addWidget(self.table, 1)
