@@ -102,7 +102,7 @@ def _compiler() -> list[Finding]:
     torch = json.loads(asked.stdout)
     findings = [Finding(True, f"torch {torch['torch']}"), _triton(), _backend()]
     if torch["gpu"]:
-        findings.append(Finding(True, f"GPU: {torch['gpu']}"))
+        findings += [Finding(True, f"GPU: {torch['gpu']}"), _c_compiler()]
     elif shutil.which("nvidia-smi") and not torch["cuda"]:
         findings.append(
             Finding(False, "GPU: this torch is a CPU build, so it cannot use the NVIDIA GPU of this machine")
@@ -111,6 +111,13 @@ def _compiler() -> list[Finding]:
         text = "GPU: none, so nothing can be timed; models compile for a named target, recorded sessions play back"
         findings.append(Finding(False, text))
     return findings
+
+
+def _c_compiler() -> Finding:
+    found = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), "")
+    return Finding(
+        bool(found), "a C compiler" + ("" if found else ": apt-get install gcc; Triton builds its launcher with it")
+    )
 
 
 def _triton() -> Finding:
