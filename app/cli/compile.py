@@ -20,7 +20,8 @@ from compiler.report import KernelCheck, Report
 from compiler.targets import TARGETS, local_target
 
 if TYPE_CHECKING:
-    from compiler.pipeline import Compilation, StageEvent
+    from compiler.pipeline import Compilation
+    from compiler.region import StageEvent
 
 DEFAULT_TARGET = "h100"
 

@@ -13,7 +13,7 @@ import msgspec
 
 from compiler.report import CudaGraph, KernelCheck, Measurement, Report, Target
 
-MAX_FRAME = 1 << 31
+MAX_FRAME = 1 << 30  # bytes; the largest reports are a tenth of it
 
 
 class Compile(msgspec.Struct, tag="compile"):

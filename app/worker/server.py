@@ -41,7 +41,8 @@ from app.worker.work import compile_source, explain, verify_in_child, verify_sou
 from compiler.report import Target
 
 if TYPE_CHECKING:
-    from compiler.pipeline import Compilation, StageEvent
+    from compiler.pipeline import Compilation
+    from compiler.region import StageEvent
 
 Work = Compile | Verify | tuple[StartRun, RunControl]
 
@@ -50,7 +51,7 @@ def serve() -> None:
     """Serve the app on this process's stdin and stdout until it goes away."""
     commands, events = _take_streams()
     if find_spec("torch") is None:
-        print("PyTorch is not installed here, so models cannot be compiled: pip install 'fusescope[compile]'")
+        print("No module named 'torch', so models cannot be compiled here: pip install 'fusescope[compile]' adds it")
         return
     faulthandler.enable()  # a crash in native code leaves its Python stack on stderr, which the app shows
     Server(commands, events).serve()

@@ -22,7 +22,8 @@ from compiler.errors import CompileError
 from compiler.report import KernelCheck, Report, SourceLine, Stage
 
 if TYPE_CHECKING:
-    from compiler.pipeline import Compilation, StageEvent
+    from compiler.pipeline import Compilation
+    from compiler.region import StageEvent
 
 LOAD_STAGE = "load"
 _BUG_HINT = "This looks like a fault of Fusescope or torch; the details have the traceback."
@@ -38,7 +39,8 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     from compiler.targets import resolve
 
     spec = parse_source(request.source)  # before the slow imports: a wrong name is told at once
-    from compiler.pipeline import StageEvent, compile_model
+    from compiler.pipeline import compile_model
+    from compiler.region import StageEvent
 
     try:
         target = resolve(request.target)
