@@ -1,0 +1,231 @@
+"""``torch.compile(model, backend="fusescope")``: Dynamo's graph through AOTAutograd into compiled regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext
+
+from compiler.decompositions import decomposition_table
+from compiler.lowering.extern import mutated_arguments
+from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
+from compiler.report import GraphBreak, SourceLine, Target
+from compiler.runtime.executable import Executable, build, gpu_launcher, interpreted_launcher, interpreting
+from compiler.targets import local_target, resolve
+
+
+@dataclass
+class Session:
+    """What one compilation of a model shares between its regions, and collects from them."""
+
+    target: Target
+    library: KernelLibrary
+    cuda_graph: bool = False
+    on_stage: OnStage | None = None
+    on_graphed_region: Callable[[Any], None] | None = None
+    regions: list[CompiledRegion] = field(default_factory=list)
+    graph_breaks: list[GraphBreak] = field(default_factory=list)
+
+    def span(self) -> tuple[float, float]:
+        """The next region's part of the progress bar: each takes half of what is left."""
+        left = 0.7 * 0.5 ** len(self.regions)
+        return 0.95 - left, 0.95 - left / 2
+
+
+def default_target() -> Target:
+    """This machine's GPU, or an H100 where there is none."""
+    return local_target() or resolve("h100")
+
+
+def fusescope(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None) -> Any:
+    """The Dynamo backend.
+
+    ``options``: "cuda_graph" (bool) replays every region as a CUDA Graph; "on_graphed_region" is called with each
+    ``GraphedRegion`` made; "session" (Session) shares kernels and collects regions for a report.
+    """
+    settings = dict(options or {})
+    session = settings.get("session")
+    if session is None:
+        target = default_target()
+        on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in example_inputs) or _parameters_on_gpu(gm)
+        library = KernelLibrary(target, binaries=on_gpu, texts=False)
+        session = Session(target, library)
+    session.cuda_graph = bool(settings.get("cuda_graph", session.cuda_graph))
+    session.on_graphed_region = settings.get("on_graphed_region", session.on_graphed_region)
+    _note_graph_break(gm, session)
+    number = sum(1 for r in session.regions if r.kind != "backward")
+    compile_forward = _compiler(session, "forward", number)
+    compiler = aot_autograd(
+        fw_compiler=compile_forward,
+        bw_compiler=_compiler(session, "backward", number),
+        inference_compiler=_compiler(session, "inference", number),
+        decompositions=decomposition_table(),
+        partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
+    )
+    return compiler(gm, example_inputs)
+
+
+def _parameters_on_gpu(gm: torch.fx.GraphModule) -> bool:
+    return any(p.is_cuda for p in gm.parameters())
+
+
+def _note_graph_break(gm: torch.fx.GraphModule, session: Session) -> None:
+    reason = getattr(gm, "compile_subgraph_reason", None)
+    if reason is None or not getattr(reason, "graph_break", False):
+        return
+    stack = list(getattr(reason, "user_stack", []) or [])
+    source = None
+    if stack:
+        frame = stack[-1]
+        source = SourceLine(frame.filename, frame.lineno or 0, frame.name, (frame.line or "").strip())
+    text = str(reason.reason).strip()
+    session.graph_breaks.append(GraphBreak(text.splitlines()[0] if text else "graph break", source, text))
+
+
+def _compiler(session: Session, kind: str, number: int) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
+    name = kind if number == 0 else f"{kind}_{number}"
+
+    def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        static = static_inputs(graph, kind)
+        if any(not isinstance(x, torch.Tensor) for x in inputs):
+            return Specializing(lambda g: _build(session, g, name, kind, static), graph)
+        return _build(session, graph, name, kind, static)
+
+    return compile_graph
+
+
+def _build(
+    session: Session, graph: torch.fx.GraphModule, name: str, kind: str, static: frozenset[int]
+) -> Callable[[list[Any]], Any]:
+    region = compile_region(
+        graph,
+        name=name,
+        kind=kind,
+        target=session.target,
+        library=session.library,
+        on_stage=session.on_stage,
+        span=session.span(),
+    )
+    session.regions.append(region)
+    run = executable_of(region, session.library, static)
+    if session.cuda_graph and _on_gpu(region):
+        from compiler.runtime.cuda_graph import GraphedRegion
+
+        graphed = GraphedRegion(run, static, mutated_inputs=mutated_inputs(graph))
+        if session.on_graphed_region is not None:
+            session.on_graphed_region(graphed)
+        return boxed(graphed)
+    return boxed(run)
+
+
+def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Mark a callable as taking its arguments in a list, as AOTAutograd asks."""
+
+    def call(args: list[Any]) -> Any:
+        inputs = list(args)
+        args.clear()
+        return run(inputs)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def _on_gpu(region: CompiledRegion) -> bool:
+    return any(b is not None and b.device.type == "cuda" for b in region.program.inputs)
+
+
+def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozenset[int]) -> Callable[[list[Any]], Any]:
+    """What runs the region: its kernels on a GPU or in Triton's interpreter, else the captured graph itself.
+
+    A kernel that failed to compile sends the whole region to the captured graph, which is right if slow.
+    """
+    used = [k for k in library.by_source.values() if k.name in set(region.kernels.values())]
+    devices = {b.device for b in region.program.inputs if b is not None and b.device.type == "cuda"}
+    devices |= {b.device for b in region.plan.buffers.values() if b.device.type == "cuda"}
+    if devices:
+        if any(k.binary is None for k in used):
+            return lambda args: tuple(region.graph(*args))
+        index = max(next(iter(devices)).index or 0, 0)
+        launchers = {k.name: gpu_launcher(k, index) for k in used}
+    elif interpreting():
+        launchers = {k.name: interpreted_launcher(k) for k in used}
+    else:
+        return lambda args: tuple(region.graph(*args))
+    call = build(region.wrapper, region.wrapper_names, launchers)
+    checked = [
+        i for i, b in enumerate(region.program.inputs) if b is not None and b.device.type == "cuda" and i not in static
+    ]
+    return Executable(call, region.program.inputs, checked)
+
+
+def static_inputs(graph: torch.fx.GraphModule, kind: str) -> frozenset[int]:
+    """Positions of parameters and buffers among a graph's inputs: their addresses stay.
+
+    In a backward graph these are the saved ``primals`` that were static in the forward.
+    """
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    indices = list(getattr(metadata, "static_input_indices", None) or [])
+    if kind != "backward":
+        return frozenset(indices)
+    static_names = {f"primals_{i + 1}" for i in indices}
+    placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
+    return frozenset(i for i, node in enumerate(placeholders) if node.name in static_names)
+
+
+def mutated_inputs(graph: torch.fx.GraphModule) -> frozenset[int]:
+    """Positions of the inputs that some node of the graph writes into."""
+    placeholders = {n: i for i, n in enumerate(n for n in graph.graph.nodes if n.op == "placeholder")}
+    found: set[int] = set()
+    for node in graph.graph.nodes:
+        if node.op == "call_function":
+            for argument in mutated_arguments(node):
+                while isinstance(argument, torch.fx.Node) and argument not in placeholders and argument.args:
+                    argument = argument.args[0]
+                if argument in placeholders:
+                    found.add(placeholders[argument])
+    return frozenset(found)
+
+
+class Specializing:
+    """A graph with sizes known only at run time, compiled once per combination of sizes that it meets."""
+
+    _boxed_call = True
+
+    def __init__(self, compile_static: Callable[[torch.fx.GraphModule], Any], graph: torch.fx.GraphModule) -> None:
+        self._compile = compile_static
+        self._graph = graph
+        self._compiled: dict[tuple[Any, ...], Any] = {}
+
+    def __call__(self, args: list[Any]) -> Any:
+        """Compile for these sizes if they are new, and run."""
+        key = tuple((tuple(a.shape), tuple(a.stride())) if isinstance(a, torch.Tensor) else a for a in args)
+        run = self._compiled.get(key)
+        if run is None:
+            run = self._compiled[key] = self._compile(specialize(self._graph, args))
+        return run(args)
+
+
+def specialize(graph: torch.fx.GraphModule, args: Sequence[Any]) -> torch.fx.GraphModule:
+    """A copy of the graph whose fake values have the sizes of ``args``."""
+    import copy
+
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+    from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+    fixed = copy.deepcopy(graph)
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
+    fakes = [mode.from_tensor(a, static_shapes=True) if isinstance(a, torch.Tensor) else a for a in args]
+    for node in fixed.graph.nodes:
+        node.meta.pop("val", None)
+    FakeTensorProp(fixed, mode).propagate_dont_convert_inputs(*fakes)
+    for node, value in zip((n for n in fixed.graph.nodes if n.op == "placeholder"), fakes, strict=True):
+        node.meta["val"] = value
+    return fixed

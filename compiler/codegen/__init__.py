@@ -1,0 +1,1 @@
+"""Groups as Triton kernels, and the wrapper program that launches them."""

@@ -1,0 +1,124 @@
+"""Block sizes and warps of a kernel, from its shape and the target's size.
+
+The aim is bandwidth: every thread moves 16 bytes at a time, a block holds a few thousand elements, and there are
+enough blocks to fill every multiprocessor at least twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.codegen.kernel import KernelSource
+from compiler.report import Target
+
+
+@dataclass(frozen=True)
+class KernelConfig:
+    """Values of the kernel's constexpr parameters (by name) and Triton's launch options."""
+
+    blocks: dict[str, int]
+    num_warps: int
+    num_stages: int
+
+    def as_dict(self) -> dict[str, int]:
+        """For the report."""
+        return {**self.blocks, "num_warps": self.num_warps, "num_stages": self.num_stages}
+
+
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is at least ``n``."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _clamp(value: int, low: int, high: int) -> int:
+    return max(low, min(value, high))
+
+
+def choose_config(kernel: KernelSource, target: Target) -> KernelConfig:
+    """The default configuration."""
+    return configs(kernel, target)[0]
+
+
+def configs(kernel: KernelSource, target: Target) -> list[KernelConfig]:
+    """Configurations worth trying, the default first."""
+    domain = kernel.domain
+    if domain.r is None:
+        return _tiled(kernel, target) if domain.y is not None else _pointwise(kernel, target)
+    return _persistent(kernel, target) if kernel.persistent else _looped(kernel, target)
+
+
+def _warps(elements: int, per_thread: int) -> int:
+    return _clamp(next_power_of_2(elements // (32 * per_thread)), 1, 16)
+
+
+def _unique(found: list[KernelConfig]) -> list[KernelConfig]:
+    return list({str(c): c for c in found}.values())
+
+
+def _pointwise(kernel: KernelSource, target: Target) -> list[KernelConfig]:
+    numel = kernel.domain.x.numel
+    fill = next_power_of_2(max(numel // (2 * target.multiprocessors), 1))
+    block = _clamp(fill, 128, 1024)
+    block = min(block, next_power_of_2(numel))
+    choices = [KernelConfig({"XBLOCK": block}, _warps(block, 8), 1)]
+    for other, warps in ((512, 4), (1024, 8), (2048, 8), (256, 4)):
+        if numel >= other:
+            choices.append(KernelConfig({"XBLOCK": other}, warps, 1))
+    return _unique(choices)
+
+
+def _tiled(kernel: KernelSource, target: Target) -> list[KernelConfig]:
+    assert kernel.domain.y is not None
+    x, y = next_power_of_2(kernel.domain.x.numel), next_power_of_2(kernel.domain.y.numel)
+    choices = []
+    for xb, yb, warps in ((64, 32, 4), (32, 32, 4), (64, 64, 8), (32, 64, 4), (128, 16, 4), (16, 128, 4)):
+        xb, yb = min(xb, x), min(yb, y)
+        choices.append(KernelConfig({"YBLOCK": yb, "XBLOCK": xb}, min(warps, _warps(xb * yb, 4)), 1))
+    return _unique(choices)
+
+
+def _persistent(kernel: KernelSource, target: Target) -> list[KernelConfig]:
+    domain = kernel.domain
+    assert domain.r is not None
+    rblock = next_power_of_2(domain.r.numel)
+    rows = domain.x.numel
+    choices = []
+    # outer: many columns side by side make the accesses wide; inner: the row itself is wide
+    blocks = (32, 64, 16, 128) if not domain.inner else (max(1, 1024 // rblock), max(1, 4096 // rblock), 1)
+    for xblock in blocks:
+        spread = next_power_of_2(max(rows // (2 * target.multiprocessors), 1))
+        xblock = _clamp(min(xblock, spread), 1 if domain.inner else 16, max(1, next_power_of_2(rows)))
+        if xblock * rblock > 16384:
+            continue
+        for per_thread in (8, 16, 4):
+            choices.append(
+                KernelConfig({"XBLOCK": xblock, "RBLOCK": rblock}, _warps(xblock * rblock, per_thread), 1)
+            )
+    if not choices:
+        choices = [KernelConfig({"XBLOCK": 1, "RBLOCK": rblock}, 16, 1)]
+    return _unique(choices)
+
+
+def _looped(kernel: KernelSource, target: Target) -> list[KernelConfig]:
+    domain = kernel.domain
+    assert domain.r is not None
+    r = next_power_of_2(domain.r.numel)
+    if domain.inner:
+        shapes = ((1, 2048, 8), (1, 4096, 16), (1, 1024, 4), (2, 2048, 8), (4, 512, 8))
+    else:
+        shapes = ((64, 32, 8), (128, 16, 8), (32, 64, 8), (64, 16, 4), (32, 32, 4), (128, 64, 16))
+    rows = next_power_of_2(domain.x.numel)
+    return _unique(
+        [
+            KernelConfig({"XBLOCK": min(x, rows), "RBLOCK": min(rb, r)}, warps, 1)
+            for x, rb, warps in shapes
+        ]
+    )
+
+
+def grid_of(kernel: KernelSource, config: KernelConfig) -> tuple[int, int, int]:
+    """How many programs run along x, y and z."""
+    programs = [a for a in reversed(kernel.domain.axes) if a.prefix != "r"]
+    sizes = [-(-a.numel // config.blocks[f"{a.prefix.upper()}BLOCK"]) for a in programs]
+    sizes += [1] * (3 - len(sizes))
+    return sizes[0], sizes[1], sizes[2]

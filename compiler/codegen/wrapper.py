@@ -1,0 +1,154 @@
+"""The wrapper: the Python program that allocates buffers, launches kernels and makes library calls, in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
+from compiler.memory import MemoryPlan
+from compiler.schedule import Launch, Scheduled, writes_of
+
+HEADER = """import torch
+from torch import device
+from torch._C._dynamo.guards import _empty_strided_cuda as empty_strided_cuda, _reinterpret_tensor as reinterpret
+
+aten = torch.ops.aten
+empty_strided = torch.empty_strided
+inf = float("inf")
+nan = float("nan")
+
+"""
+
+
+def generate_wrapper(
+    program: Program, steps: Sequence[Scheduled], plan: MemoryPlan, kernels: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
+    """The program's text, and the objects that its free names stand for.
+
+    ``kernels`` maps a launch's name to its kernel's. The text defines ``call(args)``, which empties the list ``args``
+    and returns a tuple.
+    """
+    return _Writer(program, steps, plan, kernels).run()
+
+
+class _Writer:
+    def __init__(
+        self, program: Program, steps: Sequence[Scheduled], plan: MemoryPlan, kernels: Mapping[str, str]
+    ) -> None:
+        self.program = program
+        self.steps = steps
+        self.plan = plan
+        self.kernels = kernels
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {}
+        self.taken_over = set(plan.reuses.values())
+
+    def run(self) -> tuple[str, dict[str, Any]]:
+        inputs = [b.name if b is not None else "_" for b in self.program.inputs]
+        self._line("def call(args):", 0)
+        if inputs:
+            self._line(f"{', '.join(inputs)}{',' if len(inputs) == 1 else ''} = args")
+        self._line("args.clear()")
+        self.names.update(self.program.constants)
+        for position, step in enumerate(self.steps):
+            if isinstance(step, Launch):
+                self._launch(step)
+            else:
+                self._extern(step)
+            self._free(position, step)
+        outputs = ", ".join(self._value(x) for x in self.program.outputs)
+        self._line(f"return ({outputs}{',' if len(self.program.outputs) == 1 else ''})")
+        return HEADER + "\n" + "\n".join(self.lines) + "\n", self.names
+
+    def _line(self, text: str, depth: int = 1) -> None:
+        self.lines.append("    " * depth + text)
+
+    def _launch(self, step: Launch) -> None:
+        for buffer in step.stored:
+            self._line(f"{buffer.name} = {self._allocate(buffer)}")
+        arguments = ", ".join(b.name for b in step.kernel.arguments)
+        self._line(f"{self.kernels[step.name]}({arguments})")
+
+    def _allocate(self, buffer: Buffer) -> str:
+        source = self.plan.reuses.get(buffer.name)
+        if source is not None:
+            return f"reinterpret({source}, {buffer.size}, {buffer.stride}, 0)"
+        if buffer.device.type == "cuda":
+            return f"empty_strided_cuda({buffer.size}, {buffer.stride}, {buffer.dtype})"
+        return (
+            f"empty_strided({buffer.size}, {buffer.stride}, dtype={buffer.dtype}, device='{buffer.device}')"
+        )
+
+    def _extern(self, step: Extern) -> None:
+        target = self._target(step.target)
+        arguments = [self._value(x) for x in step.args]
+        arguments += [f"{k}={self._value(v)}" for k, v in step.kwargs.items()]
+        call = f"{target}({', '.join(arguments)})"
+        results = []
+        for number, output in enumerate(step.outputs):
+            fallback = f"{step.name}_{number}" if step.multiple else step.name
+            results.append(output.name if output is not None else fallback)
+        if not step.multiple:
+            self._line(f"{results[0]} = {call}")
+        elif len(results) == 1:
+            self._line(f"{results[0]}, = {call}")
+        else:
+            self._line(f"{', '.join(results)} = {call}")
+
+    def _target(self, target: Any) -> str:
+        if isinstance(target, torch._ops.OpOverload):
+            if target.namespace == "aten":
+                return f"aten.{target.overloadpacket.__name__}.{target._overloadname}"
+            return f"torch.ops.{target.namespace}.{target.overloadpacket.__name__}.{target._overloadname}"
+        return self._constant(getattr(target, "__name__", "function"), target)
+
+    def _constant(self, stem: str, value: Any) -> str:
+        name = re.sub(r"\W", "_", stem)
+        while name in self.names and self.names[name] is not value:
+            name += "_"
+        self.names[name] = value
+        return name
+
+    def _value(self, value: Any) -> str:
+        if isinstance(value, TensorRef):
+            if value.whole:
+                return value.buffer.name
+            return f"reinterpret({value.buffer.name}, {value.size}, {value.stride}, {value.offset})"
+        if isinstance(value, ScalarRef):
+            return value.name
+        if isinstance(value, list | tuple):
+            inner = ", ".join(self._value(v) for v in value)
+            if isinstance(value, list):
+                return f"[{inner}]"
+            return f"({inner}{',' if len(value) == 1 else ''})"
+        if isinstance(value, torch.device):
+            return f"device({str(value)!r})"
+        if value is None or isinstance(value, bool | int | float | str | torch.dtype | torch.layout):
+            return repr(value) if not isinstance(value, torch.layout) else str(value)
+        if isinstance(value, torch.memory_format):
+            return str(value)
+        return self._constant("constant", value)
+
+    def _free(self, position: int, step: Scheduled) -> None:
+        """Let go of what was used for the last time, but for storage that a later buffer takes over."""
+        names = dict.fromkeys(
+            [*step.reads, *(b.name for b in writes_of(step)), *self._untracked(step)]
+        )
+        dead = [
+            n
+            for n in names
+            if self.plan.last_use.get(n) == position and n not in self.taken_over and n not in self.program.constants
+        ]
+        if dead:
+            self._line(f"del {', '.join(dead)}")
+
+    def _untracked(self, step: Scheduled) -> list[str]:
+        if not isinstance(step, Extern):
+            return []
+        names = [f"{step.name}_{i}" if step.multiple else step.name for i in range(len(step.outputs))]
+        return [n for n, output in zip(names, step.outputs, strict=True) if output is None]
+

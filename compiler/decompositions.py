@@ -1,0 +1,50 @@
+"""Which composite ATen ops are taken apart before lowering.
+
+The core ATen table, plus the compositions that core ATen keeps whole but that fuse better in pieces: softmax, layer
+and group norm and their gradients, losses. What has its own lowering rule (gelu, silu, hardtanh, …) stays whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_TAKEN_APART = (
+    "_softmax _softmax_backward_data _log_softmax _log_softmax_backward_data "
+    "native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward "
+    "_fused_rms_norm _fused_rms_norm_backward "
+    "native_batch_norm native_batch_norm_backward _native_batch_norm_legit _native_batch_norm_legit_functional "
+    "_native_batch_norm_legit_no_training cudnn_batch_norm cudnn_batch_norm_backward batch_norm_backward "
+    "miopen_batch_norm_backward "
+    "nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward mse_loss mse_loss_backward "
+    "smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward binary_cross_entropy "
+    "binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss "
+    "hardswish hardswish_backward hardsigmoid hardsigmoid_backward hardtanh_backward leaky_relu_backward silu_backward "
+    "elu elu_backward mish mish_backward softplus softplus_backward log_sigmoid_forward log_sigmoid_backward "
+    "glu glu_backward threshold native_dropout native_dropout_backward logit logit_backward prelu_kernel "
+    "_prelu_kernel _prelu_kernel_backward celu selu relu6 "
+    "addcmul addcdiv lerp frac xlogy special_entr sinc logaddexp logaddexp2 "
+    "masked_fill_ select_backward slice_backward tril_indices triu_indices linspace eye "
+    "std std_mean aminmax norm linalg_vector_norm logsumexp "
+    "_unsafe_index stack hstack vstack narrow_copy select_scatter slice_scatter "
+    "dot vdot mv addmv addr baddbmm unsafe_split empty_like"
+).split()
+_KEPT_WHOLE = "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max".split()
+
+
+def decomposition_table() -> dict[Any, Callable[..., Any]]:
+    """The decompositions for AOTAutograd, keyed by overload."""
+    from torch._decomp import core_aten_decompositions, get_decompositions
+
+    aten = torch.ops.aten
+    table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
+    packets = [getattr(aten, name) for name in _TAKEN_APART if hasattr(aten, name)]
+    table.update(get_decompositions(packets))
+    kept = {getattr(aten, name) for name in _KEPT_WHOLE}
+    return {
+        op: rule
+        for op, rule in table.items()
+        if op.overloadpacket not in kept and "scaled_dot_product" not in op.overloadpacket.__name__
+    }

@@ -1,0 +1,502 @@
+"""The partitioner: which loops share a kernel, and for every pair that does not, the rule that kept them apart.
+
+A group has one iteration space: ``xvars`` (one output point each) and ``rvars`` (reduced over). Its members run over
+all of it (element level) or over ``xvars`` alone (row level, after a reduction). Two groups may merge when
+
+1. DEVICE            they are on one device;
+2. DOMAIN_MISMATCH   one's iteration space maps one-to-one onto the other's (or onto its rows);
+3. ACCESS_MISMATCH   under that mapping whatever one writes the other reads at the very same point, so that the value
+                     can stay in a register;
+4. CYCLE             no third step has to run between them;
+5. TOO_LARGE         the kernel keeps few enough buffers and loops for the register file and the reader.
+
+Candidates are pairs that share a buffer (else NO_SHARED_DATA: nothing is saved), best saving first. Library calls
+never join (EXTERN).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+
+from compiler.index import Expr, LoopVar, coefficients, contiguous_strides, floor_div, mod, product, substitute
+from compiler.ir import Extern, Load, Loop, Program, ScalarRef, Step, TensorRef, Value, rewrite
+from compiler.ops import cast, const, op, round_to
+from compiler.report import RefusalRule
+
+MAX_LOOPS = 48
+MAX_BUFFERS = 24
+MAX_ROUNDS = 8
+
+Mapping = dict[LoopVar, Expr]
+
+
+@dataclass(eq=False)
+class FusionGroup:
+    """Loops that one kernel computes. ``maps[i]`` takes the variables of ``loops[i]`` to the group's own."""
+
+    loops: list[Loop]
+    maps: list[Mapping]
+    xvars: tuple[LoopVar, ...]
+    rvars: tuple[LoopVar, ...]
+    steps: list[int]  # positions of the loops in the program
+    saved_bytes: int = 0
+    rules: list[str] = field(default_factory=list)
+    reads: dict[str, list[Expr]] = field(default_factory=dict)  # buffer -> indices in the group's variables
+    writes: dict[str, Expr] = field(default_factory=dict)
+
+    @property
+    def xnumel(self) -> int:
+        """Output points."""
+        return product([v.extent for v in self.xvars])
+
+    @property
+    def rnumel(self) -> int:
+        """Points reduced into one; 1 where nothing is reduced."""
+        return product([v.extent for v in self.rvars])
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why two loops (or a loop and a library call) are apart: FX nodes, rule, the specifics, the bytes it costs."""
+
+    a: str
+    b: str
+    rule: RefusalRule
+    detail: str
+    bytes_lost: int = 0
+
+
+@dataclass(eq=False)
+class Partition:
+    """The scheduled program: groups and library calls in the order they run, and all refusals."""
+
+    schedule: list[FusionGroup | Extern]
+    refusals: list[Refused]
+
+
+class _Refuse(Exception):
+    def __init__(self, rule: RefusalRule, detail: str) -> None:
+        super().__init__(detail)
+        self.rule = rule
+        self.detail = detail
+
+
+def partition(program: Program) -> Partition:
+    """Group the program's loops and order the groups."""
+    return _Partitioner(program).run()
+
+
+# --- matching iteration spaces -------------------------------------------------------------------------------------
+
+
+def match_dims(host: Sequence[tuple[int, LoopVar]], guest: Sequence[tuple[int, LoopVar]]) -> Mapping | None:
+    """Map the guest's variables to the host's so that both walk the same addresses.
+
+    ``host`` and ``guest`` list (stride, variable) of one access each, strides non-zero. Both are peeled from the
+    smallest stride up; where extents differ the larger variable is split. None where the addresses differ.
+    """
+    hosts = [(s, v.extent, v) for s, v in sorted(host, key=lambda p: p[0])]
+    guests = [(s, v.extent, v) for s, v in sorted(guest, key=lambda p: p[0])]
+    parts: dict[LoopVar, list[Expr]] = defaultdict(list)
+    scale: dict[LoopVar, int] = defaultdict(lambda: 1)
+    h = g = 0
+    host_rest: tuple[int, int, Expr] | None = None
+    guest_rest: tuple[int, int, LoopVar] | None = None
+    while True:
+        if host_rest is None and h < len(hosts):
+            host_rest, h = hosts[h], h + 1
+        if guest_rest is None and g < len(guests):
+            guest_rest, g = guests[g], g + 1
+        if host_rest is None or guest_rest is None:
+            break
+        (hs, he, hx), (gs, ge, gv) = host_rest, guest_rest
+        if hs != gs:
+            return None
+        common = min(he, ge)
+        if he % common or ge % common:
+            return None
+        parts[gv].append((hx if he == common else mod(hx, common)) * scale[gv])
+        scale[gv] *= common
+        host_rest = (hs * common, he // common, floor_div(hx, common)) if he > common else None
+        guest_rest = (gs * common, ge // common, gv) if ge > common else None
+    if host_rest is not None or guest_rest is not None:
+        return None
+    return {var: sympy.Add(*terms) for var, terms in parts.items()}
+
+
+def _match_access(
+    host_index: Expr, host_vars: Sequence[LoopVar], guest_index: Expr, guest_vars: Sequence[LoopVar]
+) -> Mapping | None:
+    """Map guest variables to host variables so that ``guest_index`` becomes ``host_index``.
+
+    Variables that the access does not depend on (broadcast) are paired in their order.
+    """
+    host = coefficients(host_index, host_vars)
+    guest = coefficients(guest_index, guest_vars)
+    if host is None or guest is None or host[1] != guest[1]:
+        return None
+    if any(c < 0 for c in (*host[0].values(), *guest[0].values())):
+        return None
+    used = match_dims([(c, v) for v, c in host[0].items()], [(c, v) for v, c in guest[0].items()])
+    free_host = [v for v in host_vars if v not in host[0]]
+    free_guest = [v for v in guest_vars if v not in guest[0]]
+    free = match_dims(_row_major(free_host), _row_major(free_guest))
+    return None if used is None or free is None else {**used, **free}
+
+
+def _row_major(variables: Sequence[LoopVar]) -> list[tuple[int, LoopVar]]:
+    return list(zip(contiguous_strides([v.extent for v in variables]), variables, strict=True))
+
+
+def _match_levels(host: FusionGroup, guest: FusionGroup, host_index: Expr, guest_index: Expr) -> Mapping | None:
+    """Match one shared access under the level at which the guest joins the host."""
+    if guest.rvars:
+        hx, gx = _restrict(host_index, host.rvars), _restrict(guest_index, guest.rvars)
+        hr, gr = _restrict(host_index, host.xvars), _restrict(guest_index, guest.xvars)
+        rows = _match_access(hx, host.xvars, gx, guest.xvars)
+        columns = _match_access(hr, host.rvars, gr, guest.rvars)
+        return None if rows is None or columns is None else {**rows, **columns}
+    if guest.xnumel == host.xnumel * host.rnumel:
+        return _match_access(host_index, (*host.xvars, *host.rvars), guest_index, guest.xvars)
+    if any(v in host_index.free_symbols for v in host.rvars):
+        return None
+    return _match_access(host_index, host.xvars, guest_index, guest.xvars)
+
+
+def _restrict(index: Expr, dropped: Sequence[LoopVar]) -> Expr:
+    return index.subs({v: 0 for v in dropped}) if dropped else index
+
+
+# --- the partitioner -----------------------------------------------------------------------------------------------
+
+
+class _Partitioner:
+    def __init__(self, program: Program) -> None:
+        self.steps: list[Step] = program.steps
+        self.writer: dict[str, int] = {}
+        self.readers: dict[str, list[int]] = defaultdict(list)
+        self.returned = {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)}
+        self.returned |= {ref.name for ref in program.outputs if isinstance(ref, ScalarRef)}
+        self.bytes: dict[str, int] = {}
+        self.group_of: dict[int, FusionGroup] = {}
+        self.members: dict[int, FusionGroup] = {}  # id(group) -> group
+        for position, step in enumerate(self.steps):
+            if isinstance(step, Loop):
+                self._add_loop(position, step)
+            else:
+                self._add_extern(position, step)
+        self.successors = self._dependencies()
+        self.refused: dict[tuple[int, int], Refused] = {}
+
+    def _add_loop(self, position: int, loop: Loop) -> None:
+        loads = loop.loads()
+        group = FusionGroup([loop], [{}], loop.xvars, loop.rvars, [position])
+        for load in loads:
+            group.reads.setdefault(load.buffer.name, []).append(load.index)
+            self.bytes[load.buffer.name] = load.buffer.bytes
+        group.writes[loop.name] = loop.index
+        self.bytes[loop.name] = loop.buffer.bytes
+        self.writer[loop.name] = position
+        for name in group.reads:
+            self.readers[name].append(position)
+        self.group_of[position] = group
+
+    def _add_extern(self, position: int, step: Extern) -> None:
+        for number, output in enumerate(step.outputs):
+            if output is not None:
+                self.writer[output.name] = position
+                self.bytes[output.name] = output.bytes
+            else:
+                suffix = f"_{number}" if step.multiple else ""
+                self.writer[f"{step.name}{suffix}"] = position
+        for name in step.reads:
+            self.readers[name].append(position)
+
+    def _dependencies(self) -> dict[int, set[int]]:
+        """Step -> steps that must come later: readers after writers, overwriters after readers, and the reverse."""
+        after: dict[int, set[int]] = defaultdict(set)
+        for name, readers in self.readers.items():
+            if name in self.writer:
+                after[self.writer[name]].update(readers)
+        for position, step in enumerate(self.steps):
+            if not isinstance(step, Extern):
+                continue
+            for name in step.mutates:
+                for reader in self.readers[name]:
+                    if reader < position:
+                        after[reader].add(position)
+                    elif reader > position:
+                        after[position].add(reader)
+                if name in self.writer and self.writer[name] != position:
+                    after[self.writer[name]].add(position)
+        effects = [i for i, s in enumerate(self.steps) if isinstance(s, Extern) and s.keeps_order]
+        for earlier, later in zip(effects, effects[1:], strict=False):
+            after[earlier].add(later)
+        for position, targets in after.items():
+            targets.discard(position)
+        return after
+
+    def run(self) -> Partition:
+        for _ in range(MAX_ROUNDS):
+            merged = False
+            for a, b in self._candidates():
+                first, second = self.group_of[a], self.group_of[b]
+                if first is second:
+                    continue
+                saved = self._saving(first, second)
+                try:
+                    self._merge(first, second, saved)
+                    merged = True
+                except _Refuse as refusal:
+                    self.refused[a, b] = Refused(
+                        self._fx(a), self._fx(b), refusal.rule, refusal.detail, saved
+                    )
+            if not merged:
+                break
+        apart = {pair: r for pair, r in self.refused.items() if self.group_of[pair[0]] is not self.group_of[pair[1]]}
+        refusals = list({(r.a, r.b, r.rule): r for r in (*apart.values(), *self._extern_refusals())}.values())
+        return Partition(self._schedule(), refusals)
+
+    def _fx(self, position: int) -> str:
+        step = self.steps[position]
+        return step.buffer.fx_node if isinstance(step, Loop) else step.fx_node
+
+    def _candidates(self) -> Iterator[tuple[int, int]]:
+        """Pairs of loops that share a buffer: a producer with each reader, and neighbouring readers; best first."""
+        scored: dict[tuple[int, int], int] = {}
+        for name, readers in self.readers.items():
+            loops = [r for r in readers if isinstance(self.steps[r], Loop)]
+            size = self.bytes.get(name, 0)
+            producer = self.writer.get(name)
+            if producer is not None and isinstance(self.steps[producer], Loop):
+                for reader in loops:
+                    scored[producer, reader] = scored.get((producer, reader), 0) + 2 * size
+            for a, b in zip(loops, loops[1:], strict=False):
+                scored[a, b] = scored.get((a, b), 0) + size
+        yield from sorted(scored, key=lambda pair: (-scored[pair], pair[1] - pair[0], pair))
+
+    def _saving(self, a: FusionGroup, b: FusionGroup) -> int:
+        """Bytes of memory traffic that one kernel for both saves (estimated): shared reads, and writes nobody else
+        reads."""
+        saved = 0
+        inside = {*a.steps, *b.steps}
+        for name in {*a.reads, *a.writes} & {*b.reads, *b.writes}:
+            saved += self.bytes.get(name, 0)
+            written = name in a.writes or name in b.writes
+            if written and name not in self.returned and set(self.readers[name]) <= inside:
+                saved += self.bytes.get(name, 0)
+        return saved
+
+    # --- merging ---------------------------------------------------------------------------------------------------
+
+    def _merge(self, a: FusionGroup, b: FusionGroup, saved: int) -> None:
+        host, guest = (b, a) if b.rvars and not a.rvars else (a, b)
+        if a.loops[0].buffer.device != b.loops[0].buffer.device:
+            raise _Refuse(RefusalRule.DEVICE, f"{a.loops[0].buffer.device} and {b.loops[0].buffer.device}")
+        self._check_size(a, b)
+        self._check_domain(host, guest)
+        mapping = self._find_mapping(host, guest)
+        self._check_cycle(a, b)
+        maps = [
+            {var: substitute(expr, mapping) for var, expr in old.items()} if old else {}
+            for old in guest.maps
+        ]
+        for index, loop in enumerate(guest.loops):
+            if not maps[index]:
+                maps[index] = {v: mapping[v] for v in (*loop.xvars, *loop.rvars)}
+        host_maps = list(host.maps)
+        both = sorted(
+            [*zip(host.steps, host.loops, host_maps, strict=True), *zip(guest.steps, guest.loops, maps, strict=True)],
+            key=lambda item: item[0],
+        )
+        vertical = bool(set(a.writes) & set(b.reads) or set(b.writes) & set(a.reads))
+        merged = FusionGroup(
+            [loop for _, loop, _ in both],
+            [m for _, _, m in both],
+            host.xvars,
+            host.rvars,
+            [s for s, _, _ in both],
+            a.saved_bytes + b.saved_bytes + saved,
+            [*a.rules, *b.rules, "vertical" if vertical else "horizontal"],
+            {name: list(indices) for name, indices in host.reads.items()},
+            dict(host.writes),
+        )
+        for name, indices in guest.reads.items():
+            known = merged.reads.setdefault(name, [])
+            known.extend(i for i in (substitute(i, mapping) for i in indices) if i not in known)
+        for name, index in guest.writes.items():
+            merged.writes[name] = substitute(index, mapping)
+        for step in merged.steps:
+            self.group_of[step] = merged
+
+    def _check_size(self, a: FusionGroup, b: FusionGroup) -> None:
+        loops = len(a.loops) + len(b.loops)
+        buffers = len({*a.reads, *a.writes, *b.reads, *b.writes})
+        if loops > MAX_LOOPS or buffers > MAX_BUFFERS:
+            raise _Refuse(
+                RefusalRule.TOO_LARGE,
+                f"together {loops} loops over {buffers} buffers (at most {MAX_LOOPS} and {MAX_BUFFERS})",
+            )
+
+    def _check_domain(self, host: FusionGroup, guest: FusionGroup) -> None:
+        def shape(group: FusionGroup) -> str:
+            return f"{group.xnumel} x {group.rnumel}" if group.rvars else f"{group.xnumel}"
+
+        if guest.rvars:
+            same = guest.xnumel == host.xnumel and guest.rnumel == host.rnumel
+        elif host.rvars:
+            same = guest.xnumel in (host.xnumel * host.rnumel, host.xnumel)
+        else:
+            same = guest.xnumel == host.xnumel
+        if not same:
+            raise _Refuse(RefusalRule.DOMAIN_MISMATCH, f"iteration spaces {shape(host)} and {shape(guest)}")
+
+    def _find_mapping(self, host: FusionGroup, guest: FusionGroup) -> Mapping:
+        """The guest's variables in the host's, from one shared access that makes all forwarded values agree."""
+        shared = {*host.reads, *host.writes} & {*guest.reads, *guest.writes}
+        forwarded = [n for n in shared if n in host.writes or n in guest.writes]
+        problem = ""
+        tried: set[tuple[Any, ...]] = set()
+        for name in sorted(shared, key=lambda n: (n not in forwarded, -self.bytes.get(n, 0), n)):
+            for host_index in self._indices(host, name):
+                for guest_index in self._indices(guest, name):
+                    mapping = _match_levels(host, guest, host_index, guest_index)
+                    if mapping is None:
+                        problem = problem or f"{name} is used at {host_index} by one and at {guest_index} by the other"
+                        continue
+                    key = tuple(sorted(mapping.items(), key=str))
+                    if key in tried:
+                        continue
+                    tried.add(key)
+                    mismatch = self._first_mismatch(host, guest, forwarded, mapping)
+                    if mismatch is None:
+                        return mapping
+                    problem = problem or mismatch
+        raise _Refuse(RefusalRule.ACCESS_MISMATCH, problem or "no shared access has the same order")
+
+    @staticmethod
+    def _indices(group: FusionGroup, name: str) -> list[Expr]:
+        return [group.writes[name]] if name in group.writes else group.reads[name]
+
+    @staticmethod
+    def _first_mismatch(
+        host: FusionGroup, guest: FusionGroup, forwarded: Sequence[str], mapping: Mapping
+    ) -> str | None:
+        for name in forwarded:
+            if name in host.writes:
+                written = host.writes[name]
+                reads = [substitute(i, mapping) for i in guest.reads[name]]
+            else:
+                written = substitute(guest.writes[name], mapping)
+                reads = host.reads[name]
+            for read in reads:
+                if read != written:
+                    return f"{name} is written at {written} and read at {read}"
+        return None
+
+    def _check_cycle(self, a: FusionGroup, b: FusionGroup) -> None:
+        """No path from one to the other through a third step."""
+        for source, sink in ((a, b), (b, a)):
+            limit = max(sink.steps)
+            stack = [n for s in source.steps for n in self.successors[s] if n not in source.steps]
+            stack = [n for n in stack if self.group_of.get(n) is not sink]
+            seen: set[int] = set()
+            while stack:
+                step = stack.pop()
+                group = self.group_of.get(step)
+                around = group.steps if group is not None else [step]
+                if around[0] in seen:
+                    continue
+                seen.add(around[0])
+                if group is sink:
+                    via = self._fx(step)
+                    raise _Refuse(RefusalRule.CYCLE, f"{via} needs one and is needed by the other")
+                for member in around:
+                    for n in self.successors[member]:
+                        other = self.group_of.get(n)
+                        if other is sink and group is not source:
+                            raise _Refuse(
+                                RefusalRule.CYCLE, f"{self._fx(member)} must run between them"
+                            )
+                        first = other.steps[0] if other is not None else n
+                        if first <= limit and other is not source:
+                            stack.append(n)
+
+    def _extern_refusals(self) -> Iterator[Refused]:
+        for name, readers in self.readers.items():
+            producer = self.writer.get(name)
+            if producer is None:
+                continue
+            for reader in readers:
+                ends = (self.steps[producer], self.steps[reader])
+                calls = [step for step in ends if isinstance(step, Extern)]
+                if len(calls) == 1:
+                    yield Refused(
+                        self._fx(producer),
+                        self._fx(reader),
+                        RefusalRule.EXTERN,
+                        f"{calls[0].target} is a library call: {calls[0].detail or calls[0].reason.value}",
+                        2 * self.bytes.get(name, 0),
+                    )
+
+    # --- order -----------------------------------------------------------------------------------------------------
+
+    def _schedule(self) -> list[FusionGroup | Extern]:
+        """Groups and calls in topological order, earliest first step first."""
+        import heapq
+
+        unit_of: dict[int, int] = {}
+        units: list[FusionGroup | Extern] = []
+        for position, step in enumerate(self.steps):
+            group = self.group_of.get(position)
+            if group is None or group.steps[0] == position:
+                unit_of[position] = len(units)
+                units.append(group if group is not None else step)  # type: ignore[arg-type]
+            else:
+                unit_of[position] = unit_of[group.steps[0]]
+        after: dict[int, set[int]] = defaultdict(set)
+        waiting = [0] * len(units)
+        for step, targets in self.successors.items():
+            for target in targets:
+                a, b = unit_of[step], unit_of[target]
+                if a != b and b not in after[a]:
+                    after[a].add(b)
+                    waiting[b] += 1
+        ready = [u for u in range(len(units)) if not waiting[u]]
+        heapq.heapify(ready)
+        order: list[FusionGroup | Extern] = []
+        while ready:
+            unit = heapq.heappop(ready)
+            order.append(units[unit])
+            for target in after[unit]:
+                waiting[target] -= 1
+                if not waiting[target]:
+                    heapq.heappush(ready, target)
+        assert len(order) == len(units), "the groups depend on each other in a circle"
+        return order
+
+
+def group_values(group: FusionGroup) -> list[tuple[Loop, Value, Expr]]:
+    """Each member's (loop, value, store index) in the group's variables, with reads of other members' results
+    replaced by the values themselves (rounded to the buffer's dtype, as memory would)."""
+    produced: dict[str, Value] = {}
+    result: list[tuple[Loop, Value, Expr]] = []
+
+    def forward(load: Load) -> Value:
+        value = produced.get(load.buffer.name)
+        if value is None:
+            return load
+        if load.mask is None:
+            return value
+        return op("where", load.dtype, load.mask, value, const(load.other, load.dtype))
+
+    for loop, mapping in zip(group.loops, group.maps, strict=True):
+        value = rewrite(loop.value, mapping, {}, forward)
+        produced[loop.name] = cast(round_to(value, loop.buffer.dtype), loop.buffer.dtype)
+        result.append((loop, value, substitute(loop.index, mapping)))
+    return result

@@ -1,0 +1,344 @@
+"""The loop-level IR: what one element of a result is, as a graph of values over loop variables.
+
+A ``Value`` is immutable and shared by identity, so a graph of values is walked in linear time with a memo keyed by
+``id``. ``Loop`` is the unit that fusion groups: one value, stored at every point of its iteration space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from compiler.index import Expr, Index, IndirectVar, LoopVar, linear_index, product, substitute
+from compiler.report import ExternReason
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """Memory of a region. ``offset`` is in elements from where the runtime tensor of that name starts.
+
+    ``kind`` is "input" (placeholder or attribute), "computed" (a Loop writes it) or "extern" (a library call makes it).
+    """
+
+    name: str
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    kind: str
+    fx_node: str
+
+    @property
+    def numel(self) -> int:
+        """Elements; 0 where a size is known only at run time."""
+        return product(self.size) if all(isinstance(s, int) for s in self.size) else 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its elements (gaps between them not counted)."""
+        return self.numel * self.dtype.itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One scalar of the computation. ``dtype`` is torch's; half floats are carried as float32 until stored.
+
+    ``origin`` is the FX node whose rule made the value.
+    """
+
+    dtype: torch.dtype
+    origin: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Value):
+    """A literal."""
+
+    value: bool | int | float
+
+
+@dataclass(frozen=True, eq=False)
+class IndexValue(Value):
+    """An index expression used as a number (arange, a mask's position)."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Value):
+    """The element of ``buffer`` at ``index``; where ``mask`` is false nothing is read and ``other`` stands instead."""
+
+    buffer: Buffer
+    index: Expr
+    mask: Value | None = None
+    other: bool | int | float = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Op(Value):
+    """A primitive of ``compiler.ops`` applied to values."""
+
+    name: str
+    args: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Value):
+    """``value`` combined over ``rvars``. ``kind`` is a key of ``compiler.ops.REDUCTIONS``.
+
+    For "argmax" and "argmin" the result is ``position`` (an expression over ``rvars``) of the first extremum.
+    """
+
+    kind: str
+    value: Value
+    rvars: tuple[LoopVar, ...]
+    position: Expr | None = None
+
+
+def children(value: Value) -> Iterator[Value]:
+    """The values that ``value`` is computed from, indirect indices included."""
+    if isinstance(value, Op):
+        yield from value.args
+    elif isinstance(value, Reduce):
+        yield value.value
+    elif isinstance(value, Load):
+        if value.mask is not None:
+            yield value.mask
+        yield from indirect_values(value.index)
+    elif isinstance(value, IndexValue):
+        yield from indirect_values(value.expr)
+
+
+def indirect_values(expr: Expr) -> Iterator[Value]:
+    """The values that supply parts of an index expression."""
+    for symbol in expr.free_symbols:
+        if isinstance(symbol, IndirectVar):
+            yield symbol.value
+
+
+def walk(*roots: Value) -> Iterator[Value]:
+    """Every value below ``roots`` once, operands before their users."""
+    seen: set[int] = set()
+    stack: list[tuple[Value, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        value, done = stack.pop()
+        if done:
+            yield value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            stack.append((value, True))
+            stack.extend((child, False) for child in children(value))
+
+
+def tag(root: Value, fx_node: str) -> None:
+    """Note ``fx_node`` on every value below ``root`` that no other node has claimed."""
+    stack = [root]
+    while stack:
+        value = stack.pop()
+        if not value.origin:
+            object.__setattr__(value, "origin", fx_node)
+            stack.extend(children(value))
+
+
+def rewrite(
+    root: Value, mapping: Mapping[LoopVar, Expr], memo: dict[int, Value], load: Callable[[Load], Value] | None = None
+) -> Value:
+    """``root`` with loop variables replaced; ``load`` may replace a rewritten Load by another value.
+
+    ``memo`` maps ``id`` of an old value to the new one and may be shared by calls with the same mapping.
+    """
+    for value in walk(root):
+        if id(value) not in memo:
+            memo[id(value)] = _rewrite_one(value, mapping, memo, load)
+    return memo[id(root)]
+
+
+def _rewrite_one(
+    value: Value, mapping: Mapping[LoopVar, Expr], memo: dict[int, Value], load: Callable[[Load], Value] | None
+) -> Value:
+    if isinstance(value, Op):
+        args = tuple(memo[id(arg)] for arg in value.args)
+        unchanged = all(a is b for a, b in zip(args, value.args, strict=True))
+        return value if unchanged else Op(value.dtype, value.name, args, origin=value.origin)
+    if isinstance(value, Reduce):
+        rvars = tuple(dict.fromkeys(v for r in value.rvars for v in _variables(mapping.get(r, r))))
+        place = substitute(value.position, mapping) if value.position is not None else None
+        return Reduce(value.dtype, value.kind, memo[id(value.value)], rvars, place, origin=value.origin)
+    if isinstance(value, Load):
+        mask = memo[id(value.mask)] if value.mask is not None else None
+        index = _rewrite_index(value.index, mapping, memo)
+        new = Load(value.dtype, value.buffer, index, mask, value.other, origin=value.origin)
+        return load(new) if load is not None else new
+    if isinstance(value, IndexValue):
+        return IndexValue(value.dtype, _rewrite_index(value.expr, mapping, memo), origin=value.origin)
+    return value
+
+
+def _variables(expr: Expr) -> list[LoopVar]:
+    return sorted((s for s in expr.free_symbols if isinstance(s, LoopVar)), key=lambda v: v.name)
+
+
+def _rewrite_index(expr: Expr, mapping: Mapping[LoopVar, Expr], memo: dict[int, Value]) -> Expr:
+    full: dict[Expr, Expr] = dict(mapping)
+    for symbol in expr.free_symbols:
+        if isinstance(symbol, IndirectVar) and memo[id(symbol.value)] is not symbol.value:
+            full[symbol] = IndirectVar(memo[id(symbol.value)], symbol.extent)
+    return substitute(expr, full)
+
+
+@dataclass(eq=False)
+class Loop:
+    """A value stored at every point of an iteration space: the unit of fusion.
+
+    ``xvars`` are the loops of the output, ``rvars`` those reduced over (empty for pointwise). The result goes to
+    ``buffer`` at ``index`` (over ``xvars``). ``origins`` are the FX nodes whose work this is, in graph order.
+    """
+
+    buffer: Buffer
+    xvars: tuple[LoopVar, ...]
+    rvars: tuple[LoopVar, ...]
+    value: Value
+    index: Expr
+    origins: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The buffer's name."""
+        return self.buffer.name
+
+    @property
+    def numel(self) -> int:
+        """Points of the output."""
+        return product([v.extent for v in self.xvars])
+
+    @property
+    def rnumel(self) -> int:
+        """Points reduced into one (1 for pointwise)."""
+        return product([v.extent for v in self.rvars])
+
+    def loads(self) -> list[Load]:
+        """Every read, once per (buffer, index)."""
+        found: dict[tuple[str, Expr], Load] = {}
+        for value in walk(self.value):
+            if isinstance(value, Load):
+                found.setdefault((value.buffer.name, value.index), value)
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class TensorRef:
+    """A tensor as the wrapper names it: ``buffer`` seen with this size and stride, ``offset`` elements further in.
+
+    ``whole`` says that it is the buffer itself, with nothing to reinterpret.
+    """
+
+    buffer: Buffer
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class ScalarRef:
+    """A number (or any other result that is no tensor) that a library call leaves in a variable of the wrapper."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class Extern:
+    """A library call: ``target(*args, **kwargs)`` with TensorRef and ScalarRef standing for run-time values.
+
+    ``outputs`` are the buffers it makes, in the order of its results (None for results that are no tensors).
+    ``mutates`` names buffers that it writes in place; ``keeps_order`` says that it must not pass another such call
+    (it draws random numbers, or has effects that no tensor shows). ``reason`` and ``detail`` say why it is not
+    generated.
+    """
+
+    name: str
+    fx_node: str
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple[Buffer | None, ...]
+    multiple: bool  # the call returns a tuple or list
+    reads: tuple[str, ...]
+    mutates: tuple[str, ...]
+    origins: tuple[str, ...]
+    reason: ExternReason
+    detail: str
+    keeps_order: bool
+
+
+Step = Loop | Extern
+
+
+@dataclass(eq=False)
+class Program:
+    """A lowered graph: its steps in a legal order and what it returns.
+
+    ``inputs`` has one entry a placeholder (None where the placeholder is no tensor); ``constants`` maps a buffer's
+    name to the attribute that holds it.
+    """
+
+    inputs: tuple[Buffer | None, ...]
+    constants: dict[str, torch.Tensor]
+    steps: list[Step]
+    outputs: tuple[Any, ...]
+
+
+@dataclass(eq=False)
+class Lazy:
+    """What an FX node stands for: how to compute an element, and the memory that holds it once there is one.
+
+    A view has ``base``: its elements are those of the base at another index, so realizing it means realizing the base.
+    """
+
+    fx_node: str
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    dtype: torch.dtype
+    device: torch.device
+    compute: Callable[[Index], Value] | None = None
+    base: Lazy | None = None
+    buffer: Buffer | None = None
+    inputs: tuple[Lazy, ...] = ()
+    memo: dict[Index, Value] = field(default_factory=dict)
+
+    def load(self, index: Index) -> Value:
+        """The element at ``index``: read from memory where there is memory, else computed in place."""
+        root = self.root()
+        if root.buffer is not None:
+            return Load(self.dtype, root.buffer, linear_index(index, self.stride, self.offset - root.offset))
+        assert self.compute is not None, f"{self.fx_node} has neither memory nor a rule"
+        if self.base is not None:  # not remembered: the root may come to have memory later
+            return self.compute(index)
+        found = self.memo.get(index)
+        if found is None:
+            found = self.memo[index] = self.compute(index)
+            tag(found, self.fx_node)
+        return found
+
+    def origins(self) -> set[str]:
+        """This FX node and those computed in place below it (what lies in memory is somebody else's work)."""
+        found: set[str] = set()
+        stack = [self]
+        while stack:
+            lazy = stack.pop()
+            if lazy.fx_node in found or (lazy.base is None and lazy.buffer is not None and lazy is not self):
+                continue
+            found.add(lazy.fx_node)
+            stack.extend(lazy.inputs)
+        return found
+
+    def root(self) -> Lazy:
+        """The Lazy that owns the memory."""
+        lazy = self
+        while lazy.base is not None:
+            lazy = lazy.base
+        return lazy

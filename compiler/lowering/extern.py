@@ -1,0 +1,115 @@
+"""Which ops run through a library, and why."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from compiler.lowering.registry import rule_for
+from compiler.report import ExternReason
+
+SUPPORTED_DTYPES = frozenset(
+    {
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.uint8,
+        torch.bool,
+    }
+)
+
+_LIBRARY_WORDS = {
+    "mm": "a matrix product: cuBLAS",
+    "addmm": "a matrix product with bias: cuBLAS",
+    "bmm": "a batch of matrix products: cuBLAS",
+    "baddbmm": "a batch of matrix products: cuBLAS",
+    "convolution": "a convolution: cuDNN",
+    "convolution_backward": "a convolution's gradients: cuDNN",
+}
+
+
+def library_reason(node: torch.fx.Node) -> ExternReason:
+    """Why an op with no rule is a library call."""
+    packet = getattr(node.target, "overloadpacket", None)
+    name = packet.__name__ if packet is not None else str(node.target)
+    if name in _LIBRARY_WORDS or "scaled_dot_product" in name or "_rnn" in name or "cudnn" in name:
+        return ExternReason.LIBRARY_IS_FASTER
+    return ExternReason.NO_LOWERING
+
+
+def library_detail(node: torch.fx.Node) -> str:
+    """The library that serves the op, in words, or ""."""
+    packet = getattr(node.target, "overloadpacket", None)
+    name = packet.__name__ if packet is not None else ""
+    if "scaled_dot_product" in name:
+        return "attention: a fused library kernel"
+    return _LIBRARY_WORDS.get(name, "")
+
+
+def static_reason(node: torch.fx.Node) -> tuple[ExternReason, str] | None:
+    """What about the node itself (not its op's rule) forbids generated code; None where nothing does."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return ExternReason.NO_LOWERING, f"{getattr(node.target, '__name__', node.target)} is no ATen op"
+    if node.target is torch.ops.aten._local_scalar_dense.default:
+        return ExternReason.HOST_SYNC, "reads a value back to the CPU"
+    detail = library_detail(node)
+    if detail:
+        return ExternReason.LIBRARY_IS_FASTER, detail
+    if mutated_arguments(node):
+        return ExternReason.MUTATION, f"{node.target} writes into its argument"
+    if torch.Tag.nondeterministic_seeded in node.target.tags and node.target.overloadpacket.__name__ != "empty":
+        return ExternReason.RANDOM, f"{node.target} draws random numbers"
+    values = [n.meta.get("val") for n in node.all_input_nodes] + [node.meta.get("val")]
+    tensors = [t for t in pytree.tree_leaves(values) if isinstance(t, torch.Tensor)]
+    for tensor in tensors:
+        if any(not isinstance(s, int) for s in tensor.shape):
+            return ExternReason.DATA_DEPENDENT_SHAPE, f"a size of {node.name} is known only at run time"
+        if tensor.layout is not torch.strided or tensor.is_quantized:
+            return ExternReason.UNSUPPORTED_DTYPE, f"the layout {tensor.layout} is not strided"
+        if tensor.dtype not in SUPPORTED_DTYPES:
+            return ExternReason.UNSUPPORTED_DTYPE, f"{str(tensor.dtype).removeprefix('torch.')} has no generated code"
+    if any(isinstance(v, torch.SymInt | torch.SymFloat | torch.SymBool) for v in pytree.tree_leaves(values)):
+        return ExternReason.DATA_DEPENDENT_SHAPE, f"{node.name} uses a number known only at run time"
+    if not tensors:
+        return ExternReason.NO_LOWERING, f"{node.target} makes no tensor"
+    if len({tensor.device.type for tensor in tensors}) > 1:
+        return ExternReason.CPU_TENSOR, f"{node.target} takes tensors of several devices"
+    if any(0 in tensor.shape for tensor in tensors):
+        return ExternReason.TOO_SMALL_TO_HELP, f"{node.name} has no elements"
+    return None
+
+
+def certainly_extern(node: torch.fx.Node) -> bool:
+    """Whether the node is a library call whatever its arguments; its inputs then have to lie in memory."""
+    if node.op != "call_function" or node.target is operator.getitem:
+        return False
+    return static_reason(node) is not None or rule_for(node.target) is None
+
+
+def mutated_arguments(node: torch.fx.Node) -> list[Any]:
+    """The arguments that the op's schema says it writes into."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    mutated = []
+    for position, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            if argument.name in node.kwargs:
+                mutated.append(node.kwargs[argument.name])
+            elif position < len(node.args):
+                mutated.append(node.args[position])
+    return [m for m in mutated if m is not None]
+
+
+def has_effects(node: torch.fx.Node) -> bool:
+    """Whether the call does something that its results do not show (a check, a print, a custom op with effects)."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is None or not schema.returns

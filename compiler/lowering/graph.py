@@ -1,0 +1,503 @@
+"""An ATen graph as a program of loops and library calls.
+
+Every FX node becomes a ``Lazy``. Element-wise work stays unevaluated until something needs it in memory, so chains of
+it end up inside their consumers; what is read by several consumers becomes a loop of its own where computing it again
+would cost more than reading it back, and fusion decides whether that loop ever touches memory.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch.utils import _pytree as pytree
+
+from compiler.errors import CompileError
+from compiler.index import Index, LoopVar, contiguous_strides, linear_index, product, unflatten
+from compiler.ir import (
+    Buffer,
+    Const,
+    Extern,
+    IndexValue,
+    Lazy,
+    Load,
+    Loop,
+    Op,
+    Program,
+    Reduce,
+    ScalarRef,
+    Step,
+    TensorRef,
+    Value,
+    rewrite,
+    tag,
+    walk,
+)
+from compiler.lowering import extern
+from compiler.lowering.registry import NotLowered, ReductionPlan, rule_for
+from compiler.lowering.shapes import masked
+from compiler.ops import PRIMITIVES, REDUCTIONS, const
+from compiler.report import ExternReason, Target
+
+MAX_LOADS = 12  # more reads than this in one loop cost registers and stop coalescing from helping
+MAX_OPS = 96
+RECOMPUTE_FLOPS = 40  # arithmetic that hides behind the memory traffic of a bandwidth-bound kernel
+
+VIEW_OPS = frozenset(
+    "view _unsafe_view reshape permute transpose t expand unsqueeze squeeze slice select split split_with_sizes "
+    "unbind chunk alias detach unflatten flatten".split()
+)
+
+
+def is_view(node: torch.fx.Node) -> bool:
+    """Whether the node only names memory (or a piece of a result) that another node made."""
+    if node.target is operator.getitem:
+        return True
+    packet = getattr(node.target, "overloadpacket", None)
+    return packet is not None and packet.__name__ in VIEW_OPS
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What computing one element takes: reads (once a buffer and index), primitives, bytes, flops."""
+
+    loads: int
+    ops: int
+    bytes: float
+    flops: int
+
+
+def cost_of(value: Value, numel: int) -> Cost:
+    """Count the work of one element of a result with ``numel`` elements.
+
+    A read of a much smaller tensor (a bias, a broadcast row) counts as free bytes: it stays in cache.
+    """
+    loads: dict[tuple[str, Any], float] = {}
+    ops = flops = 0
+    for v in walk(value):
+        if isinstance(v, Load):
+            loads[v.buffer.name, v.index] = v.dtype.itemsize if v.buffer.numel * 8 > numel else 0
+        elif isinstance(v, Op):
+            ops += 1
+            flops += PRIMITIVES[v.name].flops if v.name in PRIMITIVES else 0
+    return Cost(len(loads), ops, sum(loads.values()), flops)
+
+
+class GraphLowering:
+    """Lowers one graph. ``run`` returns the Program; the object is the ``Scope`` that rules see."""
+
+    def __init__(self, gm: torch.fx.GraphModule, target: Target) -> None:
+        self.gm = gm
+        self.target = target
+        self.node: torch.fx.Node = next(iter(gm.graph.nodes))
+        self._env: dict[torch.fx.Node, Any] = {}
+        self._steps: list[Step] = []
+        self._constants: dict[str, torch.Tensor] = {}
+        self._loops = 0
+        self._buffers = 0
+        self._position = {node: i for i, node in enumerate(gm.graph.nodes)}
+        self._consumers = self._count_consumers()
+
+    # --- the graph, node by node -----------------------------------------------------------------------------------
+
+    def run(self) -> Program:
+        """Lower every node in order."""
+        inputs: list[Buffer | None] = []
+        outputs: tuple[Any, ...] = ()
+        for node in self.gm.graph.nodes:
+            self.node = node
+            if node.op == "placeholder":
+                inputs.append(self._placeholder(node))
+            elif node.op == "get_attr":
+                self._attribute(node)
+            elif node.op == "call_function":
+                self._env[node] = self._call(node)
+            elif node.op == "output":
+                outputs = tuple(self._reference(self._arg(x)) for x in node.args[0])
+            else:
+                raise CompileError(f"an ATen graph has no {node.op} nodes", stage="lower", node=node.name)
+        return Program(tuple(inputs), self._constants, self._steps, outputs)
+
+    def _placeholder(self, node: torch.fx.Node) -> Buffer | None:
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            self._env[node] = value if isinstance(value, int | float | bool) else ScalarRef(node.name)
+            return None
+        lazy = self._lazy_for(value, node.name)
+        lazy.buffer = self._buffer(node.name, value, "input", node.name)
+        self._env[node] = lazy
+        return lazy.buffer
+
+    def _attribute(self, node: torch.fx.Node) -> None:
+        value = self.gm
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        if not isinstance(value, torch.Tensor):
+            self._env[node] = value  # a submodule of a higher-order op
+            return
+        fake = node.meta.get("val", value)
+        lazy = self._lazy_for(fake, node.name)
+        lazy.buffer = self._buffer(node.name, fake, "input", node.name)
+        self._constants[node.name] = value
+        self._env[node] = lazy
+
+    def _call(self, node: torch.fx.Node) -> Any:
+        args, kwargs = pytree.tree_map_only(torch.fx.Node, self._arg, (node.args, node.kwargs))
+        if node.target is operator.getitem:
+            return args[0][args[1]]
+        reason = extern.static_reason(node)
+        if reason is None:
+            rule = rule_for(node.target)
+            try:
+                if rule is None:
+                    raise NotLowered(f"{node.target} has no lowering rule", extern.library_reason(node))
+                result = rule(self, *args, **kwargs)
+            except NotLowered as refusal:
+                reason = (refusal.reason, str(refusal))
+            else:
+                for lazy in result if isinstance(result, tuple) else (result,):
+                    self._settle(lazy)
+                return result
+        return self._extern(node, args, kwargs, *reason)
+
+    def _arg(self, node: Any) -> Any:
+        return self._env[node] if isinstance(node, torch.fx.Node) else node
+
+    def _count_consumers(self) -> dict[torch.fx.Node, set[torch.fx.Node]]:
+        """For each node, the nodes that read it, seen through views."""
+        consumers: dict[torch.fx.Node, set[torch.fx.Node]] = {}
+        for node in reversed(self.gm.graph.nodes):
+            found: set[torch.fx.Node] = set()
+            for user in node.users:
+                if is_view(user):
+                    found |= consumers[user]
+                else:
+                    found.add(user)
+            consumers[node] = found
+        return consumers
+
+    # --- what rules may ask (Scope) --------------------------------------------------------------------------------
+
+    @property
+    def output(self) -> Any:
+        """The node's fake value."""
+        return self.node.meta["val"]
+
+    def pointwise(
+        self, inputs: Sequence[Lazy], compute: Callable[[Index], Value], like: torch.Tensor | None = None
+    ) -> Lazy:
+        """See Scope."""
+        lazy = self._lazy_for(self.output if like is None else like, self.node.name)
+        lazy.compute = compute
+        lazy.inputs = tuple(inputs)
+        return lazy
+
+    def view(self, base: Lazy, reindex: Callable[[Index], Index], like: torch.Tensor | None = None) -> Lazy:
+        """See Scope."""
+        lazy = self._lazy_for(self.output if like is None else like, self.node.name)
+        lazy.base = base
+        lazy.inputs = (base,)
+        lazy.compute = lambda index: base.load(reindex(index))
+        return lazy
+
+    def realize(self, lazy: Lazy) -> Lazy:
+        """See Scope."""
+        root = lazy.root()
+        if root.buffer is None:
+            self._realize_root(root)
+        return lazy
+
+    def reduce(self, plan: ReductionPlan, size: Sequence[int], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
+        """See Scope. A reduction with too few outputs to fill the GPU is done in two steps (``_split_count``)."""
+        source = plan.source
+        dims = [d for d in plan.dims if source.size[d] > 1]
+        kept = [d for d in range(len(source.size)) if d not in plan.dims]
+        xvars = {d: self._var(source.size[d]) for d in kept if source.size[d] > 1}
+        rsizes = [source.size[d] for d in dims]
+        count = self._split_count(product([v.extent for v in xvars.values()]), product(rsizes), plan.kind)
+        if count > 1:
+            source_lazy, reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
+            value = plan.epilogue(reduce_value)
+        else:
+            rvars = tuple(self._var(s) for s in rsizes)
+            at = self._source_index(source, xvars, dict(zip(dims, rvars, strict=True)))
+            inner = plan.prologue(source.load(at), at)
+            origins = self._origins((source, *plan.extra_inputs))
+            value = plan.epilogue(self._reduced(plan, inner, rvars))
+        zero = sympy.Integer(0)
+        kept_index = {d: xvars.get(d, zero) for d in kept}
+        out_index = (
+            tuple(kept_index.get(d, zero) for d in range(len(source.size)))
+            if plan.keepdim
+            else tuple(kept_index[d] for d in kept)
+        )
+        buffer = self._new_buffer(size, dtype, source.device, like, self.node.name)
+        lazy = Lazy(self.node.name, tuple(size), buffer.stride, 0, dtype, source.device, buffer=buffer)
+        tag(value, self.node.name)
+        index = linear_index(out_index, buffer.stride)
+        order = tuple(sorted(xvars.values(), key=lambda v: -int(index.coeff(v))))
+        self._steps.append(Loop(buffer, order, tuple(rvars), value, index, origins))
+        return lazy
+
+    # --- reductions in two steps -----------------------------------------------------------------------------------
+
+    def _split_count(self, xnumel: int, rnumel: int, kind: str) -> int:
+        """Into how many partial results each output is split: enough that every multiprocessor has work.
+
+        A program of the second step reads at most 1024 partial results. Positions (argmax) are not split.
+        """
+        wanted = 4 * self.target.multiprocessors
+        if kind.startswith("arg") or rnumel < 4096 or xnumel >= wanted // 2 or xnumel * rnumel < 1 << 18:
+            return 1
+        return max(1, min(wanted // max(xnumel, 1), rnumel // 1024, 1024))
+
+    def _partial(
+        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
+    ) -> tuple[Lazy, Value, tuple[LoopVar, ...], tuple[str, ...]]:
+        """The first step as a loop of its own; returns the second step's value over the partial results."""
+        source = plan.source
+        rnumel = product(rsizes)
+        chunk = -(-rnumel // count)
+        part, inner_var = self._var(count), self._var(chunk)
+        flat = part * chunk + inner_var
+        if chunk * count != rnumel:  # the last chunk runs past the end: read nothing there
+            inside = Op(torch.bool, "lt", (IndexValue(torch.int64, flat), const(rnumel, torch.int64)))
+            flat_var = LoopVar("clipped", rnumel)
+            at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat_var, rsizes), strict=True)))
+            value = plan.prologue(source.load(at), at)
+            value = _masked_to_identity(value, inside, plan, {flat_var: flat})
+        else:
+            at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat, rsizes), strict=True)))
+            value = plan.prologue(source.load(at), at)
+        xs = tuple(xvars.values())
+        size = (*(v.extent for v in xs), count)
+        buffer = self._new_buffer(size, plan.accumulate, source.device, None, self.node.name)
+        partial = Lazy(self.node.name, size, buffer.stride, 0, plan.accumulate, source.device, buffer=buffer)
+        origins = self._origins((source, *plan.extra_inputs))
+        index = linear_index((*xs, part), buffer.stride)
+        reduced = self._reduced(plan, value, (inner_var,))
+        tag(reduced, self.node.name)
+        self._steps.append(Loop(buffer, (*xs, part), (inner_var,), reduced, index, origins))
+        again = self._var(count)
+        return partial, self._reduced(plan, partial.load((*xs, again)), (again,)), (again,), (self.node.name,)
+
+    def _reduced(self, plan: ReductionPlan, value: Value, rvars: tuple[LoopVar, ...]) -> Value:
+        positions = plan.kind.startswith("arg")
+        if not rvars:
+            return const(0, torch.int64) if positions else value
+        if not positions:
+            return Reduce(plan.accumulate, plan.kind, value, rvars)
+        place = linear_index(rvars, contiguous_strides([v.extent for v in rvars]))
+        return Reduce(torch.int64, plan.kind, value, rvars, place)
+
+    def _source_index(self, source: Lazy, xvars: dict[int, LoopVar], reduced: dict[int, Any]) -> Index:
+        zero = sympy.Integer(0)
+        return tuple(xvars.get(d, reduced.get(d, zero)) for d in range(len(source.size)))
+
+    # --- memory ----------------------------------------------------------------------------------------------------
+
+    def _settle(self, lazy: Lazy) -> None:
+        """Decide whether a fresh result stays unevaluated. See the module's docstring for why."""
+        if lazy.base is not None or lazy.buffer is not None:
+            return
+        consumers = self._consumers[self.node]
+        if any(user.op == "output" or extern.certainly_extern(user) for user in consumers):
+            self._realize_root(lazy)
+            return
+        index = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in lazy.size)
+        cost = cost_of(lazy.load(index), product(lazy.size))
+        again_is_cheap = cost.bytes <= lazy.dtype.itemsize and cost.flops <= RECOMPUTE_FLOPS
+        too_large = cost.loads > MAX_LOADS or cost.ops > MAX_OPS
+        if too_large or (len(consumers) > 1 and not again_is_cheap):
+            self._realize_root(lazy, index)
+
+    def _realize_root(self, lazy: Lazy, index: Index | None = None) -> None:
+        if index is None:
+            index = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in lazy.size)
+        value = lazy.load(index)
+        origins = tuple(sorted(lazy.origins(), key=self._order))
+        buffer = self._new_buffer(lazy.size, lazy.dtype, lazy.device, lazy, lazy.fx_node)
+        lazy.buffer = buffer
+        lazy.memo.clear()
+        store = linear_index(index, buffer.stride)
+        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -int(store.coeff(v)))
+        self._steps.append(Loop(buffer, tuple(xvars), (), value, store, origins))
+
+    def _order(self, name: str) -> int:
+        return self._positions_by_name()[name]
+
+    def _positions_by_name(self) -> dict[str, int]:
+        if not hasattr(self, "_by_name"):
+            self._by_name = {node.name: i for node, i in self._position.items()}
+        return self._by_name
+
+    def _origins(self, inputs: Sequence[Lazy]) -> tuple[str, ...]:
+        found = {self.node.name}
+        for lazy in inputs:
+            if lazy.base is not None or lazy.buffer is None:
+                found |= lazy.origins()
+        return tuple(sorted(found, key=self._order))
+
+    def _lazy_for(self, value: torch.Tensor, name: str) -> Lazy:
+        return Lazy(
+            name,
+            tuple(value.shape),
+            tuple(value.stride()) if value.layout is torch.strided else (),
+            value.storage_offset() if value.layout is torch.strided else 0,
+            value.dtype,
+            value.device,
+        )
+
+    def _buffer(self, name: str, value: torch.Tensor, kind: str, fx_node: str) -> Buffer:
+        strides = tuple(value.stride()) if value.layout is torch.strided else ()
+        return Buffer(name, tuple(value.shape), strides, value.dtype, value.device, kind, fx_node)
+
+    def _new_buffer(
+        self, size: Sequence[int], dtype: torch.dtype, device: torch.device, like: Any, fx_node: str
+    ) -> Buffer:
+        """Fresh memory laid out like ``like`` where that is dense, else contiguous."""
+        stride = contiguous_strides(size)
+        if like is not None:
+            given = tuple(like.stride if isinstance(like, Lazy) else like.stride())
+            if _is_dense(size, given):
+                stride = given
+        name = f"buf{self._buffers}"
+        self._buffers += 1
+        return Buffer(name, tuple(size), stride, dtype, device, "computed", fx_node)
+
+    def _var(self, extent: int) -> LoopVar:
+        self._loops += 1
+        return LoopVar(f"i{self._loops}", extent)
+
+    # --- library calls ---------------------------------------------------------------------------------------------
+
+    def _extern(
+        self, node: torch.fx.Node, args: Any, kwargs: Any, reason: ExternReason, detail: str
+    ) -> Any:
+        mutated = extern.mutated_arguments(node)
+        if mutated:
+            self._evaluate_pending_reads(node)
+        reads: list[str] = []
+        writes: list[str] = []
+        origins = {node.name}
+
+        def reference(x: Any) -> Any:
+            if isinstance(x, Lazy):
+                ref = self._reference(x)
+                reads.append(ref.buffer.name)
+                if x.base is not None:
+                    origins.update(x.origins())
+                return ref
+            if isinstance(x, ScalarRef):
+                reads.append(x.name)
+            return x
+
+        leaves_args, leaves_kwargs = pytree.tree_map_only((Lazy, ScalarRef), reference, (args, kwargs))
+        for target in mutated:
+            lazies = [lazy for lazy in pytree.tree_leaves(self._arg_of(target)) if isinstance(lazy, Lazy)]
+            writes.extend(self._reference(lazy).buffer.name for lazy in lazies)
+        value = node.meta.get("val")
+        multiple = isinstance(value, tuple | list)
+        results: list[Any] = []
+        buffers: list[Buffer | None] = []
+        for number, item in enumerate(value if multiple else [value]):
+            name = f"{node.name}_{number}" if multiple else node.name
+            aliased = self._aliased_input(item, node) if mutated else None
+            if isinstance(item, torch.Tensor) and aliased is None:
+                lazy = self._lazy_for(item, node.name)
+                lazy.buffer = self._buffer(f"ext_{name}", item, "extern", node.name)
+                lazy.offset = 0 if item.layout is not torch.strided else item.storage_offset()
+                results.append(lazy)
+                buffers.append(lazy.buffer)
+            else:
+                known = isinstance(item, int | float | bool) and not isinstance(item, torch.SymInt)
+                results.append(aliased if aliased is not None else item if known else ScalarRef(f"ext_{name}"))
+                buffers.append(None)
+        self._steps.append(
+            Extern(
+                f"ext_{node.name}",
+                node.name,
+                node.target,
+                leaves_args,
+                leaves_kwargs,
+                tuple(buffers),
+                multiple,
+                tuple(dict.fromkeys(reads)),
+                tuple(dict.fromkeys(writes)),
+                tuple(sorted(origins, key=self._order)),
+                reason,
+                detail,
+                bool(mutated) or reason is ExternReason.RANDOM or extern.has_effects(node),
+            )
+        )
+        return results if multiple else results[0]
+
+    def _arg_of(self, arg: Any) -> Any:
+        return pytree.tree_map_only(torch.fx.Node, self._arg, arg)
+
+    def _aliased_input(self, value: Any, node: torch.fx.Node) -> Any:
+        """The argument that an in-place op returns."""
+        if not isinstance(value, torch.Tensor):
+            return None
+        for arg in extern.mutated_arguments(node):
+            if isinstance(arg, torch.fx.Node) and arg.meta.get("val") is not None:
+                return self._arg(arg)
+        return None
+
+    def _evaluate_pending_reads(self, node: torch.fx.Node) -> None:
+        """Before memory is overwritten, compute whatever is still unevaluated and has readers to come."""
+        here = self._position[node]
+        for earlier, lazy in list(self._env.items()):
+            if not isinstance(lazy, Lazy) or lazy.root().buffer is not None:
+                continue
+            if any(self._position[user] > here or user is node for user in self._consumers[earlier]):
+                self.realize(lazy)
+
+    def _reference(self, value: Any) -> Any:
+        """How the wrapper names a value: a TensorRef for tensors, anything else as it is."""
+        if not isinstance(value, Lazy):
+            return value
+        self.realize(value)
+        root = value.root()
+        assert root.buffer is not None
+        offset = value.offset - root.offset
+        same = value.size == root.buffer.size and value.stride == root.buffer.stride and offset == 0
+        return TensorRef(root.buffer, value.size, value.stride, offset, value is root or same)
+
+
+def _is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether the strides cover memory without gaps or overlaps."""
+    expected = 1
+    for s, extent in sorted((st, sz) for st, sz in zip(stride, size, strict=True) if sz > 1):
+        if s != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _masked_to_identity(
+    value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]
+) -> Value:
+    """``value`` where ``inside`` holds, read only there, and the combination's neutral element elsewhere."""
+    rewritten = masked(rewrite(value, mapping, {}), inside)
+    return Op(plan.accumulate, "where", (inside, rewritten, identity(plan.kind, plan.accumulate)))
+
+
+def identity(kind: str, dtype: torch.dtype) -> Const:
+    """The neutral element of a reduction."""
+    neutral = REDUCTIONS[kind].identity
+    if isinstance(neutral, int):
+        return const(neutral, dtype)
+    if dtype.is_floating_point:
+        return const(float("-inf") if neutral == "lowest" else float("inf"), dtype)
+    info = torch.iinfo(dtype)
+    return const(info.min if neutral == "lowest" else info.max, dtype)
+
+
+def lower_graph(gm: torch.fx.GraphModule, target: Target) -> Program:
+    """Lower an ATen graph whose nodes carry fake values of static size in ``meta["val"]``."""
+    return GraphLowering(gm, target).run()

@@ -1,0 +1,450 @@
+"""Element-by-element ops, with torch's type promotion and broadcasting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as KIND
+from torch._prims_common import elementwise_dtypes
+
+from compiler.index import Index
+from compiler.ir import Lazy, Value
+from compiler.lowering.registry import NotLowered, Scope, lower
+from compiler.ops import cast, const, op
+
+aten = torch.ops.aten
+prims = torch.ops.prims
+Body = Callable[..., Value]
+
+
+def broadcast_index(lazy: Lazy, index: Index) -> Index:
+    """The index into ``lazy`` of the output element ``index`` by torch's broadcasting."""
+    trailing = index[len(index) - len(lazy.size) :]
+    return tuple(sympy.Integer(0) if size == 1 else i for size, i in zip(lazy.size, trailing, strict=True))
+
+
+def elementwise(scope: Scope, body: Body, kind: KIND, operands: Sequence[Any]) -> Lazy:
+    """Apply ``body(dtype, *values)`` to broadcast operands, promoted by ``kind``, cast to the node's output dtype."""
+    tensors = [x for x in operands if isinstance(x, Lazy)]
+    if any(not isinstance(x, Lazy | bool | int | float) for x in operands):
+        raise NotLowered("an operand is neither a tensor nor a number")
+    probes = [_probe(x) if isinstance(x, Lazy) else x for x in operands]
+    compute_dtype, _ = elementwise_dtypes(*probes, type_promotion_kind=kind)
+    if compute_dtype.is_complex:
+        raise NotLowered("complex arithmetic")
+    result_dtype = scope.output.dtype
+
+    def compute(index: Index) -> Value:
+        values = [
+            cast(x.load(broadcast_index(x, index)), compute_dtype) if isinstance(x, Lazy) else const(x, compute_dtype)
+            for x in operands
+        ]
+        return cast(body(compute_dtype, *values), result_dtype)
+
+    return scope.pointwise(tensors, compute)
+
+
+def _probe(lazy: Lazy) -> torch.Tensor:
+    """A tensor on the meta device with the dtype and the rank that type promotion looks at."""
+    return torch.empty((1,) * len(lazy.size), dtype=lazy.dtype, device="meta")
+
+
+def _register(ops: Sequence[Any], kind: KIND, body: Body) -> None:
+    def rule(scope: Scope, *operands: Any, **kwargs: Any) -> Lazy:
+        if kwargs:
+            raise NotLowered(f"keyword arguments {sorted(kwargs)}")
+        return elementwise(scope, body, kind, operands)
+
+    lower(*ops)(rule)
+
+
+def _primitive(name: str) -> Body:
+    return lambda dtype, *values: op(name, dtype, *values)
+
+
+def _round_to(dtype: torch.dtype, value: Value) -> Value:
+    return op("round", dtype, value) if dtype.is_floating_point else value
+
+
+# --- one primitive each --------------------------------------------------------------------------------------------
+
+for _name in "neg abs maximum minimum".split():
+    _register([getattr(aten, _name)], KIND.DEFAULT, _primitive(_name))
+_register([aten.mul], KIND.DEFAULT, lambda dtype, a, b: op("logical_and" if dtype is torch.bool else "mul", dtype, a, b))
+for _name in (
+    "exp log sqrt rsqrt sin cos tan tanh sinh cosh asin acos atan asinh acosh atanh erf erfc erfinv expm1 log1p log2 "
+    "log10 exp2 sigmoid lgamma"
+).split():
+    _register([getattr(aten, _name)], KIND.INT_TO_FLOAT, _primitive(_name))
+for _name in "atan2".split():
+    _register([getattr(aten, _name)], KIND.INT_TO_FLOAT, _primitive(_name))
+for _name in "hypot copysign nextafter".split():
+    _register(
+        [getattr(aten, _name)], KIND.INT_TO_FLOAT if _name == "copysign" else KIND.DEFAULT, _primitive(_name)
+    )
+for _name in "lt le gt ge eq ne".split():
+    _register([getattr(aten, _name)], KIND.ALWAYS_BOOL, _primitive(_name))
+_register([prims.ne], KIND.ALWAYS_BOOL, _primitive("ne"))
+
+
+def _logical(name: str) -> Body:
+    return lambda dtype, *values: op(name, torch.bool, *(cast(value, torch.bool) for value in values))
+
+
+for _name in "logical_and logical_or logical_xor logical_not".split():
+    _register([getattr(aten, _name)], KIND.ALWAYS_BOOL, _logical(_name))
+
+
+def _bitwise(name: str) -> Body:
+    def body(dtype: torch.dtype, *values: Value) -> Value:
+        return op("logical_not" if name == "bitwise_not" and dtype is torch.bool else name, dtype, *values)
+
+    return body
+
+
+for _name in "bitwise_and bitwise_or bitwise_xor bitwise_not".split():
+    _register([getattr(aten, _name)], KIND.DEFAULT, _bitwise(_name))
+
+
+def _if_float(name: str) -> Body:
+    """Rounding ops leave integers as they are."""
+    return lambda dtype, value: op(name, dtype, value) if dtype.is_floating_point else value
+
+
+for _name in "floor ceil trunc".split():
+    _register([getattr(aten, _name)], KIND.DEFAULT, _if_float(_name))
+_register([aten.fix], KIND.DEFAULT, _if_float("trunc"))
+_register([aten.round.default], KIND.DEFAULT, _round_to)
+_register(
+    [aten.isnan],
+    KIND.ALWAYS_BOOL,
+    lambda dtype, x: op("isnan", torch.bool, x) if dtype.is_floating_point else const(False, torch.bool),
+)
+_register(
+    [aten.isinf],
+    KIND.ALWAYS_BOOL,
+    lambda dtype, x: op("isinf", torch.bool, x) if dtype.is_floating_point else const(False, torch.bool),
+)
+_register([aten.reciprocal], KIND.INT_TO_FLOAT, lambda dtype, x: op("div", dtype, const(1, dtype), x))
+_register([aten.square], KIND.DEFAULT, lambda dtype, x: op("mul", dtype, x, x))
+_register([aten.alias_copy, aten.lift_fresh_copy, prims.clone], KIND.DEFAULT, lambda dtype, x: x)
+
+
+# --- a few primitives each -----------------------------------------------------------------------------------------
+
+
+def relu(dtype: torch.dtype, x: Value) -> Value:
+    """max(x, 0); NaN stays NaN."""
+    return op("maximum", dtype, x, const(0, dtype))
+
+
+_register([aten.relu], KIND.DEFAULT, relu)
+
+
+@lower(aten.add, aten.sub)
+def add(scope: Scope, a: Any, b: Any, alpha: Any = 1) -> Lazy:
+    """a ± alpha * b; on booleans addition is "or"."""
+    name = scope.node.target.overloadpacket.__name__
+
+    def body(dtype: torch.dtype, x: Value, y: Value) -> Value:
+        if dtype is torch.bool:
+            return op("logical_or", dtype, x, y)
+        return op(name, dtype, x, y if alpha == 1 else op("mul", dtype, y, const(alpha, dtype)))
+
+    return elementwise(scope, body, KIND.DEFAULT, (a, b))
+
+
+@lower(aten.rsub)
+def rsub(scope: Scope, a: Any, b: Any, alpha: Any = 1) -> Lazy:
+    """b - alpha * a."""
+
+    def body(dtype: torch.dtype, x: Value, y: Value) -> Value:
+        return op("sub", dtype, y, x if alpha == 1 else op("mul", dtype, x, const(alpha, dtype)))
+
+    return elementwise(scope, body, KIND.DEFAULT, (a, b))
+
+
+def floor_divide(dtype: torch.dtype, a: Value, b: Value) -> Value:
+    """Division rounded towards minus infinity; integers correct the truncated quotient by the remainder's sign."""
+    if dtype.is_floating_point:
+        return _float_floor_divide(dtype, a, b)
+    quotient = op("trunc_div", dtype, a, b)
+    rest = op("trunc_rem", dtype, a, b)
+    zero = const(0, dtype)
+    differs = op("ne", dtype, op("lt", dtype, a, zero), op("lt", dtype, b, zero))
+    inexact = op("logical_and", torch.bool, differs, op("ne", dtype, rest, zero))
+    return op("where", dtype, inexact, op("sub", dtype, quotient, const(1, dtype)), quotient)
+
+
+def _float_floor_divide(dtype: torch.dtype, a: Value, b: Value) -> Value:
+    """torch's rule (c10 div_floor_floating): through fmod, so that the result is exact where a / b would round up."""
+    zero = const(0, dtype)
+    rest = op("fmod", dtype, a, b)
+    quotient = op("div_rn" if dtype.itemsize <= 4 else "div", dtype, op("sub", dtype, a, rest), b)
+    differs = op("ne", dtype, op("lt", dtype, b, zero), op("lt", dtype, rest, zero))
+    low = op("logical_and", torch.bool, op("ne", dtype, rest, zero), differs)
+    quotient = op("where", dtype, low, op("sub", dtype, quotient, const(1, dtype)), quotient)
+    floor = op("floor", dtype, quotient)
+    above = op("gt", dtype, op("sub", dtype, quotient, floor), const(0.5, dtype))
+    floor = op("where", dtype, above, op("add", dtype, floor, const(1, dtype)), floor)
+    plain = op("div_rn" if dtype.itemsize <= 4 else "div", dtype, a, b)
+    floor = op("where", dtype, op("eq", dtype, quotient, zero), op("copysign", dtype, zero, plain), floor)
+    return op("where", dtype, op("eq", dtype, b, zero), plain, floor)
+
+
+@lower(aten.div, aten.true_divide)
+def div(scope: Scope, a: Any, b: Any, rounding_mode: str | None = None) -> Lazy:
+    """Division: true, or rounded towards zero or minus infinity."""
+    if rounding_mode is None:
+        return elementwise(scope, _primitive("div"), KIND.INT_TO_FLOAT, (a, b))
+    if rounding_mode == "floor":
+        return elementwise(scope, floor_divide, KIND.DEFAULT, (a, b))
+
+    def truncate(dtype: torch.dtype, x: Value, y: Value) -> Value:
+        if not dtype.is_floating_point:
+            return op("trunc_div", dtype, x, y)
+        return op("trunc", dtype, op("div_rn" if dtype.itemsize <= 4 else "div", dtype, x, y))
+
+    return elementwise(scope, truncate, KIND.DEFAULT, (a, b))
+
+
+_register([aten.floor_divide], KIND.DEFAULT, floor_divide)
+
+
+def remainder(dtype: torch.dtype, a: Value, b: Value) -> Value:
+    """a - floor(a / b) * b: the result has the divisor's sign."""
+    rest = op("fmod" if dtype.is_floating_point else "trunc_rem", dtype, a, b)
+    zero = const(0, dtype)
+    differs = op("ne", dtype, op("lt", dtype, rest, zero), op("lt", dtype, b, zero))
+    wrong = op("logical_and", torch.bool, op("ne", dtype, rest, zero), differs)
+    return op("where", dtype, wrong, op("add", dtype, rest, b), rest)
+
+
+_register([aten.remainder], KIND.DEFAULT, remainder)
+_register(
+    [aten.fmod], KIND.DEFAULT, lambda dtype, a, b: op("fmod" if dtype.is_floating_point else "trunc_rem", dtype, a, b)
+)
+
+
+@lower(aten.gelu)
+def gelu(scope: Scope, x: Lazy, approximate: str = "none") -> Lazy:
+    """x * Phi(x), with Phi by erf or by tanh (torch.nn.functional.gelu's formulas)."""
+
+    def body(dtype: torch.dtype, v: Value) -> Value:
+        half_v = op("mul", dtype, v, const(0.5, dtype))
+        if approximate == "tanh":
+            cubed = op("mul", dtype, op("mul", dtype, op("mul", dtype, v, v), v), const(0.044715, dtype))
+            inner = op("mul", dtype, op("add", dtype, v, cubed), const(math.sqrt(2 / math.pi), dtype))
+            gate = op("tanh", dtype, inner)
+        else:
+            gate = op("erf", dtype, op("mul", dtype, v, const(math.sqrt(0.5), dtype)))
+        return op("mul", dtype, half_v, op("add", dtype, gate, const(1, dtype)))
+
+    return elementwise(scope, body, KIND.DEFAULT, (x,))
+
+
+def silu(dtype: torch.dtype, x: Value) -> Value:
+    """x * sigmoid(x)."""
+    return op("mul", dtype, x, op("sigmoid", dtype, x))
+
+
+_register([aten.silu], KIND.DEFAULT, silu)
+
+
+def sign(dtype: torch.dtype, x: Value) -> Value:
+    """-1, 0 or 1; NaN gives 0, as torch.sign does on floats."""
+    if dtype is torch.bool:
+        return x
+    one, zero, minus = const(1, dtype), const(0, dtype), const(-1, dtype)
+    positive = op("where", dtype, op("gt", dtype, x, zero), one, zero)
+    return op("where", dtype, op("lt", dtype, x, zero), minus, positive)
+
+
+_register([aten.sign, aten.sgn], KIND.DEFAULT, sign)
+
+
+@lower(aten.where.self)
+def where(scope: Scope, condition: Lazy, a: Lazy, b: Lazy) -> Lazy:
+    """a where the condition holds, else b."""
+    dtype = scope.output.dtype
+
+    def compute(index: Index) -> Value:
+        chosen, x, y = (lazy.load(broadcast_index(lazy, index)) for lazy in (condition, a, b))
+        return op("where", dtype, cast(chosen, torch.bool), cast(x, dtype), cast(y, dtype))
+
+    return scope.pointwise((condition, a, b), compute)
+
+
+@lower(aten.masked_fill)
+def masked_fill(scope: Scope, x: Lazy, mask: Lazy, value: Any) -> Lazy:
+    """``value`` where the mask holds, else x."""
+    dtype = scope.output.dtype
+    inputs = [lazy for lazy in (x, mask, value) if isinstance(lazy, Lazy)]
+
+    def compute(index: Index) -> Value:
+        filled = value.load(broadcast_index(value, index)) if isinstance(value, Lazy) else const(value, dtype)
+        chosen = cast(mask.load(broadcast_index(mask, index)), torch.bool)
+        return op("where", dtype, chosen, cast(filled, dtype), cast(x.load(broadcast_index(x, index)), dtype))
+
+    return scope.pointwise(inputs, compute)
+
+
+@lower(aten.clamp, aten.clamp_min, aten.clamp_max)
+def clamp(scope: Scope, x: Lazy, *limits: Any, min: Any = None, max: Any = None) -> Lazy:
+    """x held between two limits; NaN stays NaN."""
+    packet = scope.node.target.overloadpacket
+    if packet is aten.clamp_min:
+        low, high = limits[0], None
+    elif packet is aten.clamp_max:
+        low, high = None, limits[0]
+    else:
+        low = limits[0] if limits else min
+        high = limits[1] if len(limits) > 1 else max
+    operands = [x, *(limit for limit in (low, high) if limit is not None)]
+
+    def body(dtype: torch.dtype, value: Value, *bounds: Value) -> Value:
+        names = [name for name, limit in (("maximum", low), ("minimum", high)) if limit is not None]
+        for name, bound in zip(names, bounds, strict=True):
+            value = op(name, dtype, value, bound)
+        return value
+
+    return elementwise(scope, body, KIND.DEFAULT, operands)
+
+
+@lower(aten.hardtanh)
+def hardtanh(scope: Scope, x: Lazy, low: float = -1, high: float = 1) -> Lazy:
+    """x held between ``low`` and ``high``."""
+    return clamp_between(scope, x, low, high)
+
+
+def clamp_between(scope: Scope, x: Lazy, low: float, high: float) -> Lazy:
+    """x held between two numbers."""
+
+    def body(dtype: torch.dtype, v: Value) -> Value:
+        return op("minimum", dtype, op("maximum", dtype, v, const(low, dtype)), const(high, dtype))
+
+    return elementwise(scope, body, KIND.DEFAULT, (x,))
+
+
+@lower(aten.leaky_relu)
+def leaky_relu(scope: Scope, x: Lazy, slope: float = 0.01) -> Lazy:
+    """x where positive, else slope * x."""
+
+    def body(dtype: torch.dtype, v: Value) -> Value:
+        return op("where", dtype, op("gt", dtype, v, const(0, dtype)), v, op("mul", dtype, v, const(slope, dtype)))
+
+    return elementwise(scope, body, KIND.DEFAULT, (x,))
+
+
+def _integer_power(dtype: torch.dtype, x: Value, exponent: int) -> Value:
+    """x ** exponent by squaring."""
+    result: Value | None = None
+    square, n = x, exponent
+    while n:
+        if n & 1:
+            result = square if result is None else op("mul", dtype, result, square)
+        n >>= 1
+        if n:
+            square = op("mul", dtype, square, square)
+    return result if result is not None else const(1, dtype)
+
+
+@lower(aten.pow)
+def power(scope: Scope, a: Any, b: Any) -> Lazy:
+    """a ** b; small whole exponents are multiplied out, integers with any other exponent are left to ATen."""
+
+    def body(dtype: torch.dtype, x: Value, y: Value) -> Value:
+        if isinstance(b, int | float) and not isinstance(b, bool):
+            if b == 0.5 and dtype.is_floating_point:
+                return op("sqrt", dtype, x)
+            if b == -0.5 and dtype.is_floating_point:
+                return op("rsqrt", dtype, x)
+            if b == int(b) and 0 <= b <= 8:
+                return _integer_power(dtype, x, int(b))
+            if b == -1 and dtype.is_floating_point:
+                return op("div", dtype, const(1, dtype), x)
+        if not dtype.is_floating_point:
+            raise NotLowered("an integer power with an exponent known only at run time")
+        return op("pow", dtype, x, y)
+
+    return elementwise(scope, body, KIND.BOOL_TO_LONG, (a, b))
+
+
+@lower(aten.clone)
+def clone(scope: Scope, x: Lazy, memory_format: Any = None) -> Lazy:
+    """The same elements in memory of their own (the layout is the node's output's)."""
+    return scope.pointwise((x,), x.load)
+
+
+@lower(prims.convert_element_type, aten._to_copy, aten.to)
+def convert(scope: Scope, x: Lazy, dtype: torch.dtype | None = None, **kwargs: Any) -> Lazy:
+    """A copy in another dtype; a copy to another device is not ours to make."""
+    output = scope.output
+    if kwargs.get("device") is not None and torch.device(kwargs["device"]).type != x.device.type:
+        raise NotLowered("a copy between devices")
+    return scope.pointwise((x,), lambda index: cast(x.load(index), output.dtype))
+
+
+@lower(aten.copy)
+def copy(scope: Scope, target: Lazy, source: Lazy, non_blocking: bool = False) -> Lazy:
+    """``source`` broadcast and cast to ``target``'s size and dtype."""
+    dtype = scope.output.dtype
+    return scope.pointwise((source,), lambda index: cast(source.load(broadcast_index(source, index)), dtype))
+
+
+@lower(aten.threshold_backward)
+def threshold_backward(scope: Scope, gradient: Lazy, x: Lazy, threshold: float) -> Lazy:
+    """The gradient where x > threshold, else 0."""
+
+    def body(dtype: torch.dtype, g: Value, v: Value) -> Value:
+        return op("where", dtype, op("le", dtype, v, const(threshold, dtype)), const(0, dtype), g)
+
+    return elementwise(scope, body, KIND.DEFAULT, (gradient, x))
+
+
+@lower(aten.gelu_backward)
+def gelu_backward(scope: Scope, gradient: Lazy, x: Lazy, approximate: str = "none") -> Lazy:
+    """The gradient times d gelu(x) / dx."""
+
+    def body(dtype: torch.dtype, g: Value, v: Value) -> Value:
+        def mul(*values: Value) -> Value:
+            result = values[0]
+            for value in values[1:]:
+                result = op("mul", dtype, result, value)
+            return result
+
+        def add(a: Value, b: Value) -> Value:
+            return op("add", dtype, a, b)
+
+        half, one = const(0.5, dtype), const(1, dtype)
+        if approximate == "tanh":
+            k, c = const(math.sqrt(2 / math.pi), dtype), const(0.044715, dtype)
+            square = mul(v, v)
+            t = op("tanh", dtype, mul(k, add(v, mul(c, square, v))))
+            slope = mul(k, add(one, mul(const(3 * 0.044715, dtype), square)))
+            left = mul(half, add(one, t))
+            right = mul(half, v, op("sub", dtype, one, mul(t, t)), slope)
+            return mul(g, add(left, right))
+        cdf = mul(half, add(one, op("erf", dtype, mul(v, const(math.sqrt(0.5), dtype)))))
+        pdf = mul(const(1 / math.sqrt(2 * math.pi), dtype), op("exp", dtype, mul(v, v, const(-0.5, dtype))))
+        return mul(g, add(cdf, mul(v, pdf)))
+
+    return elementwise(scope, body, KIND.DEFAULT, (gradient, x))
+
+
+def _gated_gradient(body: Body, *ops: Any) -> None:
+    _register(list(ops), KIND.DEFAULT, body)
+
+
+_gated_gradient(
+    lambda dtype, g, y: op("mul", dtype, g, op("sub", dtype, const(1, dtype), op("mul", dtype, y, y))),
+    aten.tanh_backward,
+)
+_gated_gradient(
+    lambda dtype, g, y: op("mul", dtype, g, op("mul", dtype, y, op("sub", dtype, const(1, dtype), y))),
+    aten.sigmoid_backward,
+)

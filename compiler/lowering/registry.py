@@ -1,0 +1,90 @@
+"""Where the lowering rules of ATen ops are kept, and what a rule is given.
+
+A rule takes a ``Scope`` and the FX node's own arguments, with tensors as ``Lazy``, and returns the result as a
+``Lazy`` (or a tuple of them). It raises ``NotLowered`` where it has no code for these arguments; the op then runs as
+an extern call with that reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from compiler.index import Index
+from compiler.ir import Lazy, Value
+from compiler.report import ExternReason
+
+
+class NotLowered(Exception):
+    """These arguments have no generated code; ``reason`` and the message say why."""
+
+    def __init__(self, message: str, reason: ExternReason = ExternReason.NO_LOWERING) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class ReductionPlan:
+    """What a reduction rule asks for: ``kind`` over ``dims`` of ``source`` with a prologue and an epilogue."""
+
+    kind: str
+    source: Lazy
+    dims: tuple[int, ...]
+    keepdim: bool
+    accumulate: torch.dtype
+    prologue: Callable[[Value, Index], Value]
+    epilogue: Callable[[Value], Value]
+    extra_inputs: tuple[Lazy, ...] = ()
+
+
+class Scope(Protocol):
+    """What a rule may ask of the graph being lowered. ``node`` is the FX node, ``output`` its fake value."""
+
+    node: torch.fx.Node
+
+    @property
+    def output(self) -> Any:
+        """The fake tensor (or tuple of them) that the node produces."""
+
+    def pointwise(
+        self, inputs: Sequence[Lazy], compute: Callable[[Index], Value], like: torch.Tensor | None = None
+    ) -> Lazy:
+        """A result computed element by element, shaped like ``like`` (the node's own output by default)."""
+
+    def view(self, base: Lazy, reindex: Callable[[Index], Index], like: torch.Tensor | None = None) -> Lazy:
+        """A view laid out as ``like`` (the node's output): its element at an index is the base's at ``reindex(index)``."""
+
+    def reduce(self, plan: ReductionPlan, size: Sequence[int], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
+        """A reduction's result in memory, laid out like ``like`` or contiguous where that is None."""
+
+    def realize(self, lazy: Lazy) -> Lazy:
+        """Make sure that the value lies in memory (many-to-one reads would otherwise compute it many times)."""
+
+
+Rule = Callable[..., Any]
+_RULES: dict[Any, Rule] = {}
+
+
+def lower(*ops: Any) -> Callable[[Rule], Rule]:
+    """Register a rule for ops or for whole packets (every overload)."""
+
+    def register(rule: Rule) -> Rule:
+        for op in ops:
+            _RULES[op] = rule
+        return rule
+
+    return register
+
+
+def rule_for(op: Any) -> Rule | None:
+    """The rule of an overload: its own, or its packet's."""
+    # The families register themselves when imported; torch is loaded by then, so this costs little.
+    from compiler.lowering import creation, indexing, pointwise, reductions, shapes, views  # noqa: F401
+
+    found = _RULES.get(op)
+    if found is None and isinstance(op, torch._ops.OpOverload):
+        found = _RULES.get(op.overloadpacket)
+    return found

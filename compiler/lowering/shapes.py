@@ -1,0 +1,150 @@
+"""Ops that place elements elsewhere: cat, stack, pad, flip, roll, repeat. They are index arithmetic, not copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from compiler.index import Index, mod
+from compiler.ir import IndexValue, Lazy, Load, Value, rewrite
+from compiler.lowering.registry import NotLowered, Scope, lower
+from compiler.ops import cast, const, op
+
+aten = torch.ops.aten
+
+MAX_CAT_INPUTS = 8  # past this every element evaluates too many branches; one copy each through ATen is better
+
+
+def masked(value: Value, mask: Value, other: bool | int | float = 0) -> Value:
+    """``value`` with every memory read done only where ``mask`` holds."""
+
+    def guard(load: Load) -> Value:
+        both = mask if load.mask is None else op("logical_and", torch.bool, mask, load.mask)
+        return Load(load.dtype, load.buffer, load.index, both, other)
+
+    return rewrite(value, {}, {}, guard)
+
+
+def _less(expr: Any, limit: int) -> Value:
+    return op("lt", torch.bool, IndexValue(torch.int64, expr), const(limit, torch.int64))
+
+
+def _at_least(expr: Any, limit: int) -> Value:
+    return op("ge", torch.bool, IndexValue(torch.int64, expr), const(limit, torch.int64))
+
+
+@lower(aten.cat)
+def cat(scope: Scope, tensors: Sequence[Lazy], dim: int = 0) -> Lazy:
+    """Pieces side by side: the piece is chosen by the index, and only that piece is read."""
+    output = scope.output
+    pieces = [t for t in tensors if not (len(t.size) == 1 and t.size[0] == 0 and output.dim() != 1)]
+    at = dim % output.dim()
+    pieces = [t for t in pieces if t.size[at] > 0]
+    if len(pieces) > MAX_CAT_INPUTS:
+        raise NotLowered(f"cat of {len(pieces)} tensors, more than {MAX_CAT_INPUTS}")
+    ends: list[int] = []
+    for piece in pieces:
+        ends.append((ends[-1] if ends else 0) + piece.size[at])
+
+    def compute(index: Index) -> Value:
+        result: Value | None = None
+        for number in reversed(range(len(pieces))):
+            start = ends[number - 1] if number else 0
+            shifted = (*index[:at], index[at] - start, *index[at + 1 :])
+            inside = []
+            if number:
+                inside.append(_at_least(index[at], start))
+            if number + 1 < len(pieces):
+                inside.append(_less(index[at], ends[number]))
+            value = cast(pieces[number].load(shifted), output.dtype)
+            if inside:
+                mask = inside[0] if len(inside) == 1 else op("logical_and", torch.bool, *inside)
+                value = masked(value, mask)
+            result = value if result is None else op("where", output.dtype, _less(index[at], ends[number]), value, result)
+        assert result is not None
+        return result
+
+    return scope.pointwise(pieces, compute)
+
+
+@lower(aten.constant_pad_nd)
+def constant_pad(scope: Scope, x: Lazy, pad: Sequence[int], value: float = 0) -> Lazy:
+    """x with a border of ``value`` (negative widths cut)."""
+    rank = len(x.size)
+    before = [0] * rank
+    for pair in range(len(pad) // 2):
+        before[rank - 1 - pair] = pad[2 * pair]
+    dtype = scope.output.dtype
+    sizes = tuple(scope.output.shape)
+
+    def compute(index: Index) -> Value:
+        source = tuple(i - b for i, b in zip(index, before, strict=True))
+        tests = []
+        for dim in range(rank):
+            if before[dim] > 0:
+                tests.append(_at_least(source[dim], 0))
+            if sizes[dim] - before[dim] > x.size[dim]:
+                tests.append(_less(source[dim], x.size[dim]))
+        inside = tests[0] if tests else const(True, torch.bool)
+        for test in tests[1:]:
+            inside = op("logical_and", torch.bool, inside, test)
+        if not tests:
+            return x.load(source)
+        return op("where", dtype, inside, masked(x.load(source), inside), const(value, dtype))
+
+    return scope.pointwise((x,), compute)
+
+
+@lower(aten.flip)
+def flip(scope: Scope, x: Lazy, dims: Sequence[int]) -> Lazy:
+    """Dimensions read backwards."""
+    flipped = {d % len(x.size) for d in dims}
+    return scope.pointwise(
+        (x,), lambda index: x.load(tuple(x.size[d] - 1 - i if d in flipped else i for d, i in enumerate(index)))
+    )
+
+
+@lower(aten.roll)
+def roll(scope: Scope, x: Lazy, shifts: Sequence[int], dims: Sequence[int] = ()) -> Lazy:
+    """Dimensions rotated."""
+    if not dims:
+        raise NotLowered("roll of the flattened tensor")
+    shift = {d % len(x.size): s for s, d in zip(shifts, dims, strict=True)}
+
+    def compute(index: Index) -> Value:
+        return x.load(tuple(mod(i + (-shift.get(d, 0)) % x.size[d], x.size[d]) for d, i in enumerate(index)))
+
+    return scope.pointwise((x,), compute)
+
+
+@lower(aten.repeat)
+def repeat(scope: Scope, x: Lazy, repeats: Sequence[int]) -> Lazy:
+    """Copies along every dimension."""
+
+    def compute(index: Index) -> Value:
+        trailing = index[len(index) - len(x.size) :]
+        return x.load(tuple(mod(i, s) if s > 1 else sympy.Integer(0) for i, s in zip(trailing, x.size, strict=True)))
+
+    return scope.pointwise((x,), compute)
+
+
+@lower(aten.tril, aten.triu)
+def triangle(scope: Scope, x: Lazy, diagonal: int = 0) -> Lazy:
+    """The lower or upper triangle, zeros elsewhere."""
+    lower_triangle = scope.node.target.overloadpacket is aten.tril
+    dtype = scope.output.dtype
+
+    def compute(index: Index) -> Value:
+        row, column = index[-2], index[-1]
+        keep = op(
+            "le" if lower_triangle else "ge",
+            torch.bool,
+            IndexValue(torch.int64, column - row),
+            const(diagonal, torch.int64),
+        )
+        return op("where", dtype, keep, x.load(index), const(0, dtype))
+
+    return scope.pointwise((x,), compute)

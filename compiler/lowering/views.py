@@ -1,0 +1,130 @@
+"""Views: the same memory at another index. They cost nothing and join whichever kernels read through them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from compiler.index import Index, view_index
+from compiler.ir import Lazy
+from compiler.lowering.registry import Scope, lower
+
+aten = torch.ops.aten
+
+
+@lower(aten.view.default, aten._unsafe_view, aten.reshape, aten.unflatten, aten.flatten)
+def view(scope: Scope, x: Lazy, *_: Any) -> Lazy:
+    """The same elements in row-major order with another size."""
+    new = tuple(scope.output.shape)
+    return scope.view(x, lambda index: view_index(index, x.size, new))
+
+
+@lower(aten.permute)
+def permute(scope: Scope, x: Lazy, dims: Sequence[int]) -> Lazy:
+    """Dimensions in another order."""
+    order = [d % len(x.size) for d in dims]
+
+    def reindex(index: Index) -> Index:
+        result = list(index)
+        for position, dim in enumerate(order):
+            result[dim] = index[position]
+        return tuple(result)
+
+    return scope.view(x, reindex)
+
+
+@lower(aten.transpose, aten.t, aten.numpy_T)
+def transpose(scope: Scope, x: Lazy, *dims: int) -> Lazy:
+    """Two dimensions exchanged (``t``: the two of a matrix)."""
+    rank = len(x.size)
+    order = list(range(rank))
+    if dims:
+        a, b = (d % rank for d in dims)
+        order[a], order[b] = order[b], order[a]
+    else:
+        order.reverse()
+    return permute(scope, x, order)
+
+
+@lower(aten.expand)
+def expand(scope: Scope, x: Lazy, *_: Any, **__: Any) -> Lazy:
+    """Dimensions of size 1 read as any size."""
+
+    def reindex(index: Index) -> Index:
+        trailing = index[len(index) - len(x.size) :]
+        return tuple(sympy.Integer(0) if size == 1 else i for size, i in zip(x.size, trailing, strict=True))
+
+    return scope.view(x, reindex)
+
+
+@lower(aten.unsqueeze)
+def unsqueeze(scope: Scope, x: Lazy, dim: int) -> Lazy:
+    """A new dimension of size 1."""
+    at = dim % (len(x.size) + 1)
+    return scope.view(x, lambda index: index[:at] + index[at + 1 :])
+
+
+@lower(aten.squeeze)
+def squeeze(scope: Scope, x: Lazy, dims: int | Sequence[int] | None = None) -> Lazy:
+    """Dimensions of size 1 removed."""
+    rank = len(x.size)
+    named = range(rank) if dims is None else [dims] if isinstance(dims, int) else dims
+    removed = {d % rank for d in named if rank and x.size[d % rank] == 1}
+
+    def reindex(index: Index) -> Index:
+        kept = iter(index)
+        return tuple(sympy.Integer(0) if d in removed else next(kept) for d in range(rank))
+
+    return scope.view(x, reindex)
+
+
+@lower(aten.slice.Tensor)
+def slice_(scope: Scope, x: Lazy, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Lazy:
+    """Every ``step``-th element from ``start`` on."""
+    at = dim % len(x.size)
+    first = 0 if start is None else start
+    first = max(0, first + x.size[at]) if first < 0 else min(first, x.size[at])
+
+    def reindex(index: Index) -> Index:
+        return (*index[:at], sympy.expand(index[at] * step) + first, *index[at + 1 :])
+
+    return scope.view(x, reindex)
+
+
+@lower(aten.select.int)
+def select(scope: Scope, x: Lazy, dim: int, position: int) -> Lazy:
+    """One index of a dimension."""
+    at = dim % len(x.size)
+    where = sympy.Integer(position % x.size[at])
+    return scope.view(x, lambda index: (*index[:at], where, *index[at:]))
+
+
+@lower(aten.split.Tensor, aten.split_with_sizes, aten.chunk, aten.unbind.int)
+def split(scope: Scope, x: Lazy, *args: Any, **kwargs: Any) -> tuple[Lazy, ...]:
+    """Consecutive pieces of one dimension (``unbind``: each index of it)."""
+    packet = scope.node.target.overloadpacket
+    is_unbind = packet is aten.unbind
+    position = 0 if is_unbind else 1
+    at = (args[position] if len(args) > position else kwargs.get("dim", 0)) % len(x.size)
+    pieces = []
+    start = 0
+    for output in scope.output:
+        first = sympy.Integer(start)
+
+        def reindex(index: Index, first: sympy.Integer = first) -> Index:
+            if is_unbind:
+                return (*index[:at], first, *index[at:])
+            return (*index[:at], index[at] + first, *index[at + 1 :])
+
+        pieces.append(scope.view(x, reindex, output))
+        start += 1 if is_unbind else int(output.shape[at])
+    return tuple(pieces)
+
+
+@lower(aten.alias, aten.detach, aten.lift_fresh)
+def alias(scope: Scope, x: Lazy) -> Lazy:
+    """The same tensor."""
+    return scope.view(x, lambda index: index)

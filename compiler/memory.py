@@ -1,0 +1,106 @@
+"""The memory plan: when each intermediate buffer is born and dies, and whose storage it takes over.
+
+Greedy, along the schedule: a buffer takes the storage of a dead one with the same element count, dtype and device.
+Inputs and returned buffers are never reused. A library call that may return a view of its argument keeps the argument
+alive as long as its result.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
+from compiler.schedule import Launch, Scheduled, writes_of
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """``born`` and ``last_use`` give schedule positions; ``reuses`` maps a buffer to the one it takes over.
+
+    ``peak_bytes`` is the largest sum of live intermediates at any step, ``total_bytes`` the sum with no reuse.
+    """
+
+    born: dict[str, int]
+    last_use: dict[str, int]
+    reuses: dict[str, str]
+    buffers: dict[str, Buffer]
+    peak_bytes: int
+    total_bytes: int
+
+
+def plan_memory(steps: Sequence[Scheduled], program: Program) -> MemoryPlan:
+    """Plan the intermediates of a schedule."""
+    born: dict[str, int] = {}
+    last_use: dict[str, int] = {}
+    buffers: dict[str, Buffer] = {}
+    for position, step in enumerate(steps):
+        for name in step.reads:
+            last_use[name] = position
+        for buffer in writes_of(step):
+            born[buffer.name] = position
+            buffers[buffer.name] = buffer
+            last_use.setdefault(buffer.name, position)
+        if isinstance(step, Extern):
+            for number, output in enumerate(step.outputs):
+                if output is None:
+                    last_use.setdefault(f"{step.name}_{number}" if step.multiple else step.name, position)
+    kept = {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)}
+    kept |= {ref.name for ref in program.outputs if isinstance(ref, ScalarRef)}
+    for name in kept:
+        last_use[name] = len(steps)
+    _extend_through_aliases(steps, last_use)
+    reuses = _assign_storage(steps, born, last_use, kept)
+    live_change: dict[int, int] = defaultdict(int)
+    for name, buffer in buffers.items():
+        live_change[born[name]] += buffer.bytes
+        live_change[last_use[name] + 1] -= buffer.bytes
+    live = peak = 0
+    for position in range(len(steps) + 1):
+        live += live_change[position]
+        peak = max(peak, live)
+    return MemoryPlan(born, last_use, reuses, buffers, peak, sum(b.bytes for b in buffers.values()))
+
+
+def may_alias(step: Extern) -> bool:
+    """Whether the call's schema says that a result may share memory with an argument."""
+    schema: Any = getattr(step.target, "_schema", None)
+    return schema is None or any(r.alias_info is not None for r in schema.returns)
+
+
+def _extend_through_aliases(steps: Sequence[Scheduled], last_use: dict[str, int]) -> None:
+    for step in reversed(steps):
+        if isinstance(step, Extern) and may_alias(step):
+            end = max((last_use[b.name] for b in writes_of(step)), default=-1)
+            for name in step.reads:
+                last_use[name] = max(last_use[name], end)
+
+
+def _assign_storage(
+    steps: Sequence[Scheduled], born: dict[str, int], last_use: dict[str, int], kept: set[str]
+) -> dict[str, str]:
+    aliased = {
+        name
+        for step in steps
+        if isinstance(step, Extern) and may_alias(step)
+        for name in (*step.reads, *(b.name for b in writes_of(step)))
+    }
+    dying: dict[int, list[Buffer]] = defaultdict(list)
+    for step in steps:
+        if isinstance(step, Launch):
+            for buffer in step.stored:
+                if buffer.name not in kept and buffer.name not in aliased:
+                    dying[last_use[buffer.name]].append(buffer)
+    free: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    reuses: dict[str, str] = {}
+    for position, step in enumerate(steps):
+        if isinstance(step, Launch):
+            for buffer in step.stored:
+                pool = free[buffer.numel, buffer.dtype, buffer.device]
+                if pool:
+                    reuses[buffer.name] = pool.pop()
+        for buffer in dying[position]:
+            free[buffer.numel, buffer.dtype, buffer.device].append(buffer.name)
+    return reuses

@@ -1,0 +1,140 @@
+"""The primitives that kernels are made of, each with its Triton text.
+
+An ATen op is lowered to these (``compiler/lowering``); a new primitive is one line here. In a template ``{0}``,
+``{1}``, … are the operands' names. Half floats are carried as float32, so templates see float32, float64, integers
+or booleans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from compiler.ir import Const, Load, Op, Value
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """``triton`` is the expression's template; ``flops`` a rough count used for estimates (a transcendental is 8)."""
+
+    triton: str
+    flops: int = 1
+
+
+_LIBDEVICE_UNARY = (
+    "sqrt rsqrt tanh sinh cosh asin acos atan asinh acosh atanh sin cos tan expm1 log1p log2 log10 exp2 erfc erfinv "
+    "lgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 erfcx"
+).split()
+
+PRIMITIVES: dict[str, Primitive] = {
+    # arithmetic
+    "add": Primitive("{0} + {1}"),
+    "sub": Primitive("{0} - {1}"),
+    "mul": Primitive("{0} * {1}"),
+    "div": Primitive("{0} / {1}"),
+    "div_rn": Primitive("tl.div_rn({0}, {1})"),
+    "neg": Primitive("-{0}"),
+    "abs": Primitive("tl.abs({0})"),
+    "fma": Primitive("tl.fma({0}, {1}, {2})", 2),
+    "trunc_div": Primitive("{0} // {1}", 4),  # integers: Triton truncates, as C does
+    "trunc_rem": Primitive("{0} % {1}", 4),
+    "fmod": Primitive("libdevice.fmod({0}, {1})", 8),
+    "floor": Primitive("libdevice.floor({0})"),
+    "ceil": Primitive("libdevice.ceil({0})"),
+    "trunc": Primitive("libdevice.trunc({0})"),
+    "round": Primitive("libdevice.nearbyint({0})"),
+    # transcendental
+    "exp": Primitive("tl.exp({0})", 8),
+    "log": Primitive("tl.log({0})", 8),
+    "erf": Primitive("tl.erf({0})", 8),
+    "sigmoid": Primitive("tl.sigmoid({0})", 8),
+    "pow": Primitive("libdevice.pow({0}, {1})", 16),
+    "atan2": Primitive("libdevice.atan2({0}, {1})", 16),
+    "hypot": Primitive("libdevice.hypot({0}, {1})", 8),
+    "copysign": Primitive("libdevice.copysign({0}, {1})"),
+    "nextafter": Primitive("libdevice.nextafter({0}, {1})"),
+    # choice; minimum and maximum return NaN where either operand is NaN, as torch does
+    "maximum": Primitive("tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)"),
+    "minimum": Primitive("tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)"),
+    "fmax": Primitive("tl.maximum({0}, {1})"),
+    "fmin": Primitive("tl.minimum({0}, {1})"),
+    "where": Primitive("tl.where({0}, {1}, {2})"),
+    # comparison and logic
+    "lt": Primitive("{0} < {1}"),
+    "le": Primitive("{0} <= {1}"),
+    "gt": Primitive("{0} > {1}"),
+    "ge": Primitive("{0} >= {1}"),
+    "eq": Primitive("{0} == {1}"),
+    "ne": Primitive("{0} != {1}"),
+    "logical_and": Primitive("{0} & {1}"),
+    "logical_or": Primitive("{0} | {1}"),
+    "logical_xor": Primitive("{0} ^ {1}"),
+    "logical_not": Primitive("{0} == 0"),
+    "isnan": Primitive("{0} != {0}"),
+    "isinf": Primitive('tl.abs({0}) == float("inf")'),
+    "signbit": Primitive("libdevice.signbit({0}) != 0"),
+    # bits
+    "bitwise_and": Primitive("{0} & {1}"),
+    "bitwise_or": Primitive("{0} | {1}"),
+    "bitwise_xor": Primitive("{0} ^ {1}"),
+    "bitwise_not": Primitive("~{0}"),
+    "shift_left": Primitive("{0} << {1}"),
+    "shift_right": Primitive("{0} >> {1}"),
+    **{name: Primitive(f"libdevice.{name}({{0}})", 8) for name in _LIBDEVICE_UNARY},
+}
+
+RESULT_IS_BOOL = frozenset("lt le gt ge eq ne logical_and logical_or logical_xor logical_not isnan isinf signbit".split())
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How values are combined. ``identity`` names the neutral element of ``combine``, a primitive.
+
+    "lowest" and "highest" stand for the smallest and largest value of the dtype (infinities for floats).
+    """
+
+    combine: str
+    identity: str | int
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "sum": Reduction("add", 0),
+    "prod": Reduction("mul", 1),
+    "max": Reduction("maximum", "lowest"),
+    "min": Reduction("minimum", "highest"),
+    "any": Reduction("logical_or", 0),
+    "all": Reduction("logical_and", 1),
+    "argmax": Reduction("maximum", "lowest"),
+    "argmin": Reduction("minimum", "highest"),
+}
+
+
+def op(name: str, dtype: torch.dtype, *args: Value) -> Value:
+    """Apply a primitive; comparisons are bool whatever ``dtype`` says."""
+    return Op(torch.bool if name in RESULT_IS_BOOL else dtype, name, args)
+
+
+def const(value: bool | int | float, dtype: torch.dtype) -> Const:
+    """A literal, converted to what ``dtype`` can hold."""
+    if dtype is torch.bool:
+        return Const(dtype, bool(value))
+    return Const(dtype, float(value) if dtype.is_floating_point else int(value))
+
+
+def cast(value: Value, dtype: torch.dtype) -> Value:
+    """``value`` as ``dtype``; casting to a half float rounds, as a store and a load would."""
+    if value.dtype is dtype:
+        return value
+    if isinstance(value, Const) and not (dtype.is_floating_point and dtype.itemsize < 4):
+        return const(value.value, dtype)
+    return Op(dtype, "cast", (value,))
+
+
+def round_to(value: Value, dtype: torch.dtype) -> Value:
+    """``value`` as it would come back from memory of ``dtype``: half floats lose their extra digits."""
+    half = dtype.is_floating_point and dtype.itemsize < 4
+    exact = isinstance(value, Load) or (isinstance(value, Op) and value.name == "cast")
+    if not half or (exact and value.dtype is dtype):
+        return value
+    return Op(dtype, "cast", (value,), origin=value.origin)

@@ -1,0 +1,188 @@
+"""One captured graph compiled: the middle of the pipeline, from ATen graph to launches, memory plan and wrapper."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from compiler.codegen.compile import CompiledKernel, compile_binary, describe, load_function
+from compiler.codegen.config import choose_config, grid_of
+from compiler.codegen.kernel import KernelSource
+from compiler.codegen.wrapper import generate_wrapper
+from compiler.errors import CompileError
+from compiler.fusion import Partition, partition
+from compiler.ir import Program
+from compiler.lowering.graph import lower_graph
+from compiler.memory import MemoryPlan, plan_memory
+from compiler.report import Stage, Target
+from compiler.schedule import Launch, Scheduled, schedule
+
+MAX_COMPILE_THREADS = 8
+
+
+@dataclass(frozen=True)
+class StageEvent:
+    """A stage of a region began (``ms`` None) or ended. ``fraction`` (0..1) is how far the compilation has come."""
+
+    stage: str
+    region: str
+    fraction: float
+    ms: float | None = None
+
+
+OnStage = Callable[[StageEvent], None]
+
+
+@dataclass(eq=False)
+class CompiledRegion:
+    """Everything that the stages made of one graph."""
+
+    name: str
+    kind: str
+    graph: torch.fx.GraphModule
+    program: Program
+    partition: Partition
+    steps: list[Scheduled]
+    plan: MemoryPlan
+    kernels: dict[str, str]  # launch -> kernel
+    wrapper: str
+    wrapper_names: dict[str, Any]
+    stages: list[Stage] = field(default_factory=list)
+
+
+class KernelLibrary:
+    """Compiled kernels by their source, so that identical layers share one."""
+
+    def __init__(self, target: Target, *, binaries: bool, texts: bool) -> None:
+        """``binaries``: compile for the target (else only define); ``texts``: keep IR texts for the report."""
+        self.target = target
+        self.binaries = binaries
+        self.texts = texts
+        self.by_source: dict[str, CompiledKernel] = {}
+        self.failures: list[str] = []
+
+    def add(self, launches: Sequence[Launch], on_progress: Callable[[float], None] | None = None) -> dict[str, str]:
+        """Compile what is new among ``launches``; launch name -> kernel name."""
+        fresh: list[CompiledKernel] = []
+        names: dict[str, str] = {}
+        for launch in launches:
+            key = launch.kernel.source
+            if key not in self.by_source:
+                kernel = self._define(launch)
+                self.by_source[key] = kernel
+                fresh.append(kernel)
+            names[launch.name] = self.by_source[key].name
+        if self.binaries and fresh:
+            self._compile(fresh, on_progress)
+        return names
+
+    def _define(self, launch: Launch) -> CompiledKernel:
+        source = launch.kernel
+        name = kernel_name(launch, len(self.by_source))
+        text = source.source.replace("{name}", name)
+        config = choose_config(source, self.target)
+        return CompiledKernel(name, text, source, config, grid_of(source, config), load_function(name, text))
+
+    def _compile(self, kernels: Sequence[CompiledKernel], on_progress: Callable[[float], None] | None) -> None:
+        import os
+
+        # the first import of Triton's compiler from several threads at once would race
+        import triton.compiler  # noqa: F401
+
+        workers = min(MAX_COMPILE_THREADS, os.cpu_count() or 1, len(kernels))
+        with ThreadPoolExecutor(workers) as pool:
+            for done, _ in enumerate(pool.map(self._compile_one, kernels), 1):
+                if on_progress is not None:
+                    on_progress(done / len(kernels))
+
+    def _compile_one(self, kernel: CompiledKernel) -> None:
+        try:
+            kernel.binary = compile_binary(kernel.function, kernel.source, kernel.config, self.target)
+        except Exception as error:  # Triton raises many kinds; the report shows the kernel with its error
+            kernel.error = str(error).strip() or type(error).__name__
+            return
+        if self.texts:
+            describe(kernel, self.target, disassemble=True)
+
+
+def kernel_name(launch: Launch, number: int) -> str:
+    """"pointwise_add_mul_relu_0": the kind, the ops in order without repeats, a number that makes it unique."""
+    ops = list(dict.fromkeys(re.sub(r"_\d+$", "", node) for node in launch.origins))
+    shown = "_".join(ops[:6]) + ("_etc" if len(ops) > 6 else "")
+    return re.sub(r"\W", "_", f"{kind_of(launch.kernel)}_{shown}_{number}")
+
+
+def kind_of(kernel: KernelSource) -> str:
+    """"pointwise" or "reduction"."""
+    return "reduction" if kernel.domain.r is not None else "pointwise"
+
+
+def compile_region(
+    graph: torch.fx.GraphModule,
+    *,
+    name: str,
+    kind: str,
+    target: Target,
+    library: KernelLibrary,
+    on_stage: OnStage | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
+) -> CompiledRegion:
+    """Run the stages lower, fuse, plan, generate and compile on an ATen graph with static fake values.
+
+    ``span`` is the part of the whole compilation's progress that this region covers.
+
+    Raises:
+        CompileError: a stage failed; it names the stage and, where known, the FX node.
+    """
+    stages: list[Stage] = []
+
+    @contextmanager
+    def stage(title: str, low: float, high: float) -> Iterator[None]:
+        begin, width = span[0], span[1] - span[0]
+        if on_stage is not None:
+            on_stage(StageEvent(title, name, begin + low * width))
+        start = time.perf_counter()
+        try:
+            yield
+        except CompileError:
+            raise
+        except Exception as error:
+            raise CompileError(f"{type(error).__name__}: {error}", stage=title) from error
+        ms = (time.perf_counter() - start) * 1e3
+        stages.append(Stage(title, ms, name))
+        if on_stage is not None:
+            on_stage(StageEvent(title, name, begin + high * width, ms))
+
+    with stage("lower", 0.0, 0.2):
+        program = lower_graph(graph, target)
+    with stage("fuse", 0.2, 0.3):
+        parts = partition(program)
+    with stage("generate", 0.3, 0.4):
+        steps = schedule(parts, program)
+    with stage("plan", 0.4, 0.45):
+        plan = plan_memory(steps, program)
+    with stage("compile", 0.45, 1.0):
+
+        def progress(done: float) -> None:
+            if on_stage is not None:
+                on_stage(StageEvent("compile", name, span[0] + (0.45 + 0.55 * done) * (span[1] - span[0])))
+
+        kernels = library.add([s for s in steps if isinstance(s, Launch)], progress)
+        wrapper, names = generate_wrapper(program, steps, plan, kernels)
+    return CompiledRegion(name, kind, graph, program, parts, steps, plan, kernels, wrapper, names, stages)
+
+
+def launch_counts(regions: Sequence[CompiledRegion]) -> Mapping[str, int]:
+    """Kernel -> launches in one iteration over all regions."""
+    counts: dict[str, int] = {}
+    for region in regions:
+        for kernel in region.kernels.values():
+            counts[kernel] = counts.get(kernel, 0) + 1
+    return counts

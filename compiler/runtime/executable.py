@@ -1,0 +1,84 @@
+"""A compiled region as a callable: the wrapper with something to launch its kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from compiler.codegen.compile import CompiledKernel, constexpr_values
+from compiler.ir import Buffer
+
+Launcher = Callable[..., None]
+ALIGNMENT = 16  # bytes that kernels assume of every pointer
+
+
+def gpu_launcher(kernel: CompiledKernel, device: int) -> Launcher:
+    """Launches the compiled binary on the current stream of ``device``."""
+    constants = constexpr_values(kernel.function, kernel.source, kernel.config)
+    launch = kernel.binary[kernel.grid]
+    current_stream = torch._C._cuda_getCurrentRawStream
+
+    def run(*pointers: torch.Tensor) -> None:
+        launch(*pointers, *constants, stream=current_stream(device))
+
+    return run
+
+
+def interpreting() -> bool:
+    """Whether Triton was asked (by TRITON_INTERPRET=1 before its import) to run kernels on the CPU."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
+    """Runs the kernel's own source through Triton's interpreter on CPU tensors."""
+    from compiler.runtime.interpreter import interpretable
+
+    function = interpretable(kernel.function)
+    blocks = kernel.config.blocks
+
+    def run(*tensors: torch.Tensor) -> None:
+        function[kernel.grid](*tensors, **blocks)
+
+    return run
+
+
+def build(wrapper: str, names: Mapping[str, Any], launchers: Mapping[str, Launcher]) -> Callable[[list[Any]], Any]:
+    """The wrapper's ``call`` with its kernels and constants bound."""
+    namespace: dict[str, Any] = {}
+    exec(compile(wrapper, "<fusescope wrapper>", "exec"), namespace)
+    namespace.update(names)
+    namespace.update(launchers)
+    call: Callable[[list[Any]], Any] = namespace["call"]
+    return call
+
+
+class Executable:
+    """Runs a region: ``executable([inputs...]) -> tuple``.
+
+    Inputs that are not aligned as the kernels assume, or not laid out as captured, are copied first.
+    """
+
+    _boxed_call = True  # AOTAutograd then passes a list, which the wrapper empties to free inputs early
+
+    def __init__(self, call: Callable[[list[Any]], Any], inputs: Sequence[Buffer | None], checked: Sequence[int]):
+        self._call = call
+        self._inputs = tuple(inputs)
+        self._checked = tuple(checked)
+
+    def __call__(self, args: list[Any]) -> Any:
+        """Run once. ``args`` is emptied."""
+        args = list(args)
+        for i in self._checked:
+            if args[i].data_ptr() % ALIGNMENT:
+                args[i] = _aligned_copy(args[i])
+        return self._call(args)
+
+
+def _aligned_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy in fresh memory with the same size and strides (overlapping strides as they are)."""
+    extent = 1 + sum((s - 1) * st for s, st in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
+    storage = torch.as_strided(tensor, (extent,), (1,), tensor.storage_offset()).clone()
+    return torch.as_strided(storage, tensor.shape, tensor.stride(), 0)

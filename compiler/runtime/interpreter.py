@@ -1,0 +1,88 @@
+"""Generated kernels on the CPU, through Triton's interpreter.
+
+The interpreter knows no libdevice (it is linked in as bitcode); its functions are supplied here by torch, elementwise
+and in the operand's own dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+_TORCH_NAMES = {
+    "acos": torch.acos,
+    "acosh": torch.acosh,
+    "asin": torch.asin,
+    "asinh": torch.asinh,
+    "atan": torch.atan,
+    "atan2": torch.atan2,
+    "atanh": torch.atanh,
+    "ceil": torch.ceil,
+    "copysign": torch.copysign,
+    "cos": torch.cos,
+    "cosh": torch.cosh,
+    "cyl_bessel_i0": torch.special.i0,
+    "cyl_bessel_i1": torch.special.i1,
+    "erfc": torch.special.erfc,
+    "erfcx": torch.special.erfcx,
+    "erfinv": torch.special.erfinv,
+    "exp2": torch.exp2,
+    "expm1": torch.expm1,
+    "floor": torch.floor,
+    "fmod": torch.fmod,
+    "hypot": torch.hypot,
+    "j0": torch.special.bessel_j0,
+    "j1": torch.special.bessel_j1,
+    "lgamma": torch.lgamma,
+    "log10": torch.log10,
+    "log1p": torch.log1p,
+    "log2": torch.log2,
+    "nearbyint": torch.round,
+    "nextafter": torch.nextafter,
+    "pow": torch.pow,
+    "rsqrt": torch.rsqrt,
+    "sin": torch.sin,
+    "sinh": torch.sinh,
+    "sqrt": torch.sqrt,
+    "tan": torch.tan,
+    "tanh": torch.tanh,
+    "trunc": torch.trunc,
+    "y0": torch.special.bessel_y0,
+    "y1": torch.special.bessel_y1,
+}
+
+
+class Libdevice:
+    """Stands for ``triton.language.extra.libdevice`` in an interpreted kernel."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name == "signbit":
+            return lambda x: _apply(lambda a: torch.signbit(a).to(torch.int32), x)
+        if name not in _TORCH_NAMES:
+            raise AttributeError(f"the interpreter has no libdevice.{name}")
+        function = _TORCH_NAMES[name]
+        return lambda *operands: _apply(function, *operands)
+
+
+def _apply(function: Callable[..., torch.Tensor], *operands: Any) -> Any:
+    """Apply a torch function to interpreter tensors (or numbers), broadcasting."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    model = next(x for x in operands if isinstance(x, tl.tensor))
+    arrays = [x.handle.data if isinstance(x, tl.tensor) else np.asarray(x, model.handle.data.dtype) for x in operands]
+    result = function(*(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays)).numpy()
+    scalar = model.type.scalar if result.dtype == model.handle.data.dtype else tl.int32
+    kind = tl.block_type(scalar, list(result.shape)) if result.ndim else scalar
+    return tl.tensor(TensorHandle(result, scalar), kind)
+
+
+def interpretable(function: Any) -> Any:
+    """``function`` (defined while TRITON_INTERPRET=1) with libdevice supplied."""
+    namespace = function.fn.__globals__
+    if "libdevice" in namespace:
+        namespace["libdevice"] = Libdevice()
+    return function

@@ -1,0 +1,63 @@
+"""The partition as launches: each group with the results it has to store, under the name of its kernel."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from compiler.codegen.kernel import KernelSource, generate_kernel
+from compiler.fusion import FusionGroup, Partition
+from compiler.ir import Buffer, Extern, Program, TensorRef
+
+
+@dataclass(eq=False)
+class Launch:
+    """One kernel launch: a group, the source generated for it, and the buffers that it writes."""
+
+    name: str
+    group: FusionGroup
+    kernel: KernelSource
+    stored: tuple[Buffer, ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Buffers read from memory."""
+        stored = {b.name for b in self.stored}
+        return tuple(b.name for b in self.kernel.arguments if b.name not in stored)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """FX nodes computed here, each once, in graph order of first use."""
+        return tuple(dict.fromkeys(node for loop in self.group.loops for node in loop.origins))
+
+
+Scheduled = Launch | Extern
+
+
+def schedule(partition: Partition, program: Program) -> list[Scheduled]:
+    """Turn groups into launches. A result is stored only where another step or the caller reads it."""
+    readers: dict[str, set[int]] = defaultdict(set)
+    for position, unit in enumerate(partition.schedule):
+        for name in unit.reads:
+            readers[name].add(position)
+    returned = {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)}
+    result: list[Scheduled] = []
+    for position, unit in enumerate(partition.schedule):
+        if isinstance(unit, Extern):
+            result.append(unit)
+            continue
+        needed = [
+            loop.buffer for loop in unit.loops if loop.name in returned or readers[loop.name] - {position}
+        ]
+        if not needed:
+            continue  # nothing reads it: dead code that the capture left behind
+        kernel = generate_kernel(unit, [b.name for b in needed])
+        result.append(Launch(f"group{len(result)}", unit, kernel, tuple(needed)))
+    return result
+
+
+def writes_of(step: Scheduled) -> tuple[Buffer, ...]:
+    """The buffers that a step makes."""
+    if isinstance(step, Launch):
+        return step.stored
+    return tuple(b for b in step.outputs if b is not None)
