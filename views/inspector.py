@@ -112,6 +112,11 @@ class Inspector(QWidget):
         page.node_chosen.connect(self.node_chosen)
         page.unit_chosen.connect(self.unit_chosen)
         page.finish()
+        # The old page may be in the middle of the click that brought us here: it goes when that is over.
+        old = self._scroll.takeWidget()
+        if old is not None:
+            old.hide()
+            old.deleteLater()
         self._scroll.setWidget(page)
         self._show_kernel(kernel, selection, unit)
 

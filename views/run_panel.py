@@ -66,6 +66,11 @@ class RunPanel(QWidget):
         return mode_key(self.modes.value, self.switch.isChecked())
 
     @property
+    def sentence(self) -> str:
+        """Why nothing can run, or "" where something can."""
+        return self._sentence.text() if self._pages.currentIndex() == 0 else ""
+
+    @property
     def is_running(self) -> bool:
         """Whether iterations come, live or recorded."""
         return self._running

@@ -1,0 +1,84 @@
+"""A main window with a stub worker and answers in place of dialogs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from app.settings import Settings
+from app.worker.client import WorkerClient
+from views.dialogs import Dialogs
+from views.main_window import MainWindow
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Answers(Dialogs):
+    """What the user would say, and what was asked."""
+
+    to_open: str = ""
+    to_save: str = ""
+    agrees: bool = True
+    leave: str = "discard"
+    asked: list[str] = field(default_factory=list)
+
+    def open_file(self) -> str:
+        return self.to_open
+
+    def save_file(self, suggestion: str) -> str:
+        self.asked.append(suggestion)
+        return self.to_save
+
+    def agree(self, title: str, text: str, action: str) -> bool:
+        self.asked.append(text)
+        return self.agrees
+
+    def unsaved(self, name: str) -> str:
+        self.asked.append(name)
+        return self.leave
+
+
+MakeWindow = Callable[..., MainWindow]
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def make_window(qtbot: QtBot, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeWindow]:
+    """Make a shown window; ``gpu`` gives its worker one, ``worker`` False starts none."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", ""))))
+    made: list[MainWindow] = []
+
+    def make(settings: Settings | None = None, *, gpu: bool = False, worker: bool = True) -> MainWindow:
+        command = [sys.executable, "-m", "tests.gui.window_worker", *(["gpu"] if gpu else [])]
+        window = MainWindow(
+            partial(WorkerClient, command=command), settings or Settings(), dialogs=answers, start_worker=worker
+        )
+        window.resize(1440, 900)
+        window.show()
+        qtbot.waitExposed(window)
+        made.append(window)
+        return window
+
+    yield make
+    for window in made:
+        answers.leave = "discard"
+        window.close()
+        window.deleteLater()
+
+
+def is_seen(widget: QWidget) -> bool:
+    """Whether a user would see the widget now."""
+    return widget.isVisible() and not widget.visibleRegion().isEmpty()

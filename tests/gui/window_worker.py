@@ -1,0 +1,119 @@
+"""A worker for window tests: real protocol, no torch; what it does depends on the source it is asked to compile.
+
+Started with "gpu" it has a local GPU, compiles for it, and its runs send counted-up samples that nobody measured.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+import msgspec
+
+from app.worker.protocol import (
+    Compile,
+    Compiled,
+    Event,
+    Failed,
+    Measured,
+    Ready,
+    RunState,
+    Samples,
+    SetRun,
+    Shutdown,
+    StageFinished,
+    StageStarted,
+    StartRun,
+    StopRun,
+    decode_command,
+    read_frame,
+    write_frame,
+)
+from compiler.report import Measurement, Percentiles
+from tests.fake_reports import H100, transformer_report
+
+LOCAL = msgspec.structs.replace(H100, name="test_gpu", title="Test GPU", local=True)
+LEVELS = {"eager": 500.0, "compiled": 120.0, "graph": 20.0}  # CPU microseconds that tell the modes apart
+
+
+class Worker:
+    """Answers commands on stdin until the app is gone."""
+
+    def __init__(self, has_gpu: bool) -> None:
+        self._has_gpu = has_gpu
+        self._lock = threading.Lock()
+        self._mode = ""
+        self._running = threading.Event()
+
+    def send(self, event: Event) -> None:
+        """One event, from any thread."""
+        with self._lock:
+            write_frame(sys.stdout.buffer, event)
+
+    def serve(self) -> None:
+        """The loop."""
+        self.send(Ready({"torch": "2.13.0"}, LOCAL if self._has_gpu else None, [H100]))
+        while (payload := read_frame(sys.stdin.buffer)) is not None:
+            match decode_command(payload):
+                case Shutdown():
+                    return
+                case Compile() as command:
+                    self._compile(command)
+                case StartRun() as command:
+                    self._mode = _measured(command.mode, command.replay)
+                    self._running.set()
+                    threading.Thread(target=self._run, args=(command.id,), daemon=True).start()
+                case SetRun() as command:
+                    self._mode = _measured(command.mode, command.replay)
+                case StopRun():
+                    self._running.clear()
+
+    def _compile(self, command: Compile) -> None:
+        self.send(StageStarted(command.id, "capture", 0.0))
+        name = command.source.split(":")[-1].split("/")[-1]
+        if name == "softmax":
+            time.sleep(600)
+        elif name == "layer_norm":
+            print("the last words", file=sys.stderr, flush=True)
+            os.abort()
+        elif name == "mlp":
+            self.send(Failed(command.id, "The model asks for more than there is.", "Use less.", "Traceback …"))
+        elif name.endswith(".pt2") and not command.allow_unsafe:
+            self.send(Failed(command.id, "The file holds pickled code.", "", "", "unsafe"))
+        else:
+            self.send(StageFinished(command.id, "capture", 0.5, 12.0))
+            report = transformer_report(120, training=command.training)
+            report.source = command.source
+            if command.target == "local":
+                report.target = LOCAL
+            self.send(Compiled(command.id, report))
+
+    def _run(self, command_id: int) -> None:
+        recorded: dict[str, list[float]] = {}
+        while self._running.is_set():
+            mode = self._mode
+            values = recorded.setdefault(mode, [])
+            batch = [LEVELS[mode] + i for i in range(10)]
+            self.send(Samples(command_id, mode, len(values), batch, [value / 2 for value in batch]))
+            values += batch
+            time.sleep(0.02)
+        for mode, cpu in recorded.items():
+            gpu = [value / 2 for value in cpu]
+            zero = Percentiles(1.0, 1.0, 1.0)
+            self.send(
+                Measured(
+                    command_id,
+                    Measurement(mode, LOCAL.title, len(cpu), zero, zero, cpu_samples=cpu, gpu_samples=gpu),
+                )
+            )
+        self.send(RunState(command_id, "stopped", self._mode))
+
+
+def _measured(mode: str, replay: bool) -> str:
+    return "graph" if replay and mode == "compiled" else mode
+
+
+if __name__ == "__main__":
+    Worker("gpu" in sys.argv).serve()
