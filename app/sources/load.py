@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.sources.files import own_text
 from app.sources.gallery import example_path
 from app.sources.program import load_program
 from app.sources.python import UserFunction, function_in_file, function_in_module
 from app.sources.spec import SourceError, SourceKind, SourceSpec
 
 _EXPECTED = "Return (module_or_function, example_inputs), with the inputs in a tuple."
-MAX_SOURCE_BYTES = 1 << 20  # larger files are generated ones, not worth a place in a session
 
 
 @dataclass(frozen=True)
@@ -112,12 +111,7 @@ def _moved(inputs: tuple[Any, ...], device: str) -> tuple[Any, ...]:
 
 def user_files(file: Path, imported: set[str]) -> dict[str, str]:
     """Text of ``file`` and of the user's own modules among ``imported`` (not installed packages), by file name."""
-    installed = tuple(Path(sysconfig.get_path(key)).resolve() for key in ("stdlib", "purelib", "platlib"))
     names = [getattr(sys.modules.get(name), "__file__", None) for name in imported]
     paths = [file, *(Path(name) for name in sorted(filter(None, names)))]
-    texts: dict[str, str] = {}
-    for path in paths:
-        inside = any(path.resolve().is_relative_to(folder) for folder in installed)
-        if path.suffix == ".py" and path.is_file() and not inside and path.stat().st_size <= MAX_SOURCE_BYTES:
-            texts[str(path)] = path.read_text(encoding="utf-8", errors="replace")
-    return texts
+    texts = {str(path): own_text(path) for path in paths}
+    return {name: text for name, text in texts.items() if text is not None}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from app.worker.paths import portable_graph
 from compiler.report import CudaGraph, ExternReason, Measurement, Report
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def note_graph(report: Report, facts: CudaGraph) -> None:
     """Keep what capturing made of the whole iteration: its figures with the first region, that it was with each."""
     for index, region in enumerate(report.regions):
         if index == 0:
-            region.cuda_graph = facts
+            region.cuda_graph = portable_graph(facts)
         else:
             region.cuda_graph = msgspec.structs.replace(region.cuda_graph, captured=facts.captured)
 

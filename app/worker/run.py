@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from app.worker.measure import prepare_step
+from app.worker.paths import portable_graph
 from app.worker.protocol import Event, Measured, RunState, Samples, StartRun
 from compiler.report import Measurement
 
@@ -132,8 +133,9 @@ class _LiveRun:
         gpu = self._compilation.report.target.title
         for mode, recorded in self._recorded.items():
             if recorded.iterations:
-                measured = Measured(self._id, recorded.measurement(mode, gpu), self._steps[mode].cuda_graph)
-                self._send(measured)
+                facts = self._steps[mode].cuda_graph
+                graph = portable_graph(facts) if facts else None
+                self._send(Measured(self._id, recorded.measurement(mode, gpu), graph))
         self._state("stopped", self._mode)
 
     def _state(self, state: str, mode: str, text: str = "") -> None:

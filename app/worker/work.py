@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from app.sources import SourceError, load_source, parse_source
-from app.sources.load import MAX_SOURCE_BYTES
 from app.worker.client import main_script
+from app.worker.paths import make_portable, user_sources
 from app.worker.protocol import Compile, Failed, Verify
 from compiler.errors import CompileError
-from compiler.report import KernelCheck, Report, SourceLine, Stage
+from compiler.report import KernelCheck, Stage
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compilation
@@ -67,6 +65,7 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     report.options = dict(request.options)
     report.stages.insert(0, Stage(LOAD_STAGE, load_ms))
     report.sources |= user_sources(report, loaded.files)
+    make_portable(report)
     return compilation
 
 
@@ -134,23 +133,3 @@ def explain(error: BaseException, command_id: int) -> Failed:
         return Failed(command_id, "The model recurses too deeply to be traced.", "", detail)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return Failed(command_id, f"The compiler stopped with {text}", _BUG_HINT, detail, "internal")
-
-
-def user_sources(report: Report, files: dict[str, str]) -> dict[str, str]:
-    """``files`` and the text of every other file that the report's frames point into, except installed packages."""
-    installed = tuple(Path(sysconfig.get_path(key)).resolve() for key in ("stdlib", "purelib", "platlib"))
-    texts = dict(files)
-    for name in {line.file for line in _lines(report)} - texts.keys():
-        path = Path(name)
-        if not path.is_file() or any(path.resolve().is_relative_to(folder) for folder in installed):
-            continue
-        if path.stat().st_size <= MAX_SOURCE_BYTES:
-            texts[name] = path.read_text(encoding="utf-8", errors="replace")
-    return texts
-
-
-def _lines(report: Report) -> Iterator[SourceLine]:
-    for region in report.regions:
-        for node in region.nodes:
-            yield from node.provenance.frames
-    yield from (graph_break.source for graph_break in report.graph_breaks if graph_break.source)

@@ -1,0 +1,69 @@
+"""File names in a report as they are the same on every machine, so that a session can be shared.
+
+Files of the app and of installed packages are named from their own root ("resources/examples/gpt2.py",
+"torch/nn/modules/linear.py"); the user's own files keep their full path, for an editor to find them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from app.sources.files import as_written_and_resolved, installed_root, own_text
+from app.worker.client import main_script
+from compiler.report import CudaGraph, Provenance, Report, SourceLine
+
+
+@cache
+def portable_file(name: str) -> str:
+    """``name`` from its root, where it has one."""
+    path = Path(name)
+    root = installed_root(path)
+    for app in as_written_and_resolved(main_script().parent):
+        if root is None and path.is_relative_to(app / "resources"):
+            root = app
+    return path.relative_to(root).as_posix() if root else name
+
+
+def make_portable(report: Report) -> None:
+    """Rename every file that the report points into."""
+    for region in report.regions:
+        for node in region.nodes:
+            node.provenance = _provenance(node.provenance)
+        region.cuda_graph = portable_graph(region.cuda_graph)
+    for fault in report.graph_breaks:
+        fault.source = fault.source and _line(fault.source)
+    report.sources = {portable_file(name): text for name, text in report.sources.items()}
+
+
+def portable_graph(facts: CudaGraph) -> CudaGraph:
+    """``facts`` with the files of its skip reasons renamed."""
+    reasons = [
+        msgspec.structs.replace(reason, source=reason.source and _line(reason.source)) for reason in facts.skip_reasons
+    ]
+    return msgspec.structs.replace(facts, skip_reasons=reasons)
+
+
+def user_sources(report: Report, files: dict[str, str]) -> dict[str, str]:
+    """``files`` and the text of every other file that the report's frames point into, except installed packages."""
+    names = {line.file for line in _lines(report)} - files.keys()
+    texts = {name: own_text(Path(name)) for name in sorted(names)}
+    return files | {name: text for name, text in texts.items() if text is not None}
+
+
+def _lines(report: Report) -> Iterator[SourceLine]:
+    for region in report.regions:
+        for node in region.nodes:
+            yield from node.provenance.frames
+    yield from (fault.source for fault in report.graph_breaks if fault.source)
+
+
+def _provenance(provenance: Provenance) -> Provenance:
+    return msgspec.structs.replace(provenance, frames=[_line(frame) for frame in provenance.frames])
+
+
+def _line(line: SourceLine) -> SourceLine:
+    return msgspec.structs.replace(line, file=portable_file(line.file))
