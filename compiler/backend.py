@@ -28,6 +28,7 @@ class Session:
     cuda_graph: bool = False
     on_stage: OnStage | None = None
     on_graphed_region: Callable[[Any], None] | None = None
+    executable: Callable[[CompiledRegion], Callable[[list[Any]], Any]] | None = None
     regions: list[CompiledRegion] = field(default_factory=list)
     graph_breaks: list[GraphBreak] = field(default_factory=list)
 
@@ -46,7 +47,8 @@ def fusescope(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, option
     """The Dynamo backend.
 
     ``options``: "cuda_graph" (bool) replays every region as a CUDA Graph; "on_graphed_region" is called with each
-    ``GraphedRegion`` made; "session" (Session) shares kernels and collects regions for a report.
+    ``GraphedRegion`` made; "session" (Session) shares kernels and collects regions for a report; "executable" makes
+    the callable that runs a region in place of the usual one (verification watches kernels this way).
     """
     settings = dict(options or {})
     session = settings.get("session")
@@ -57,6 +59,7 @@ def fusescope(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, option
         session = Session(target, library)
     session.cuda_graph = bool(settings.get("cuda_graph", session.cuda_graph))
     session.on_graphed_region = settings.get("on_graphed_region", session.on_graphed_region)
+    session.executable = settings.get("executable", session.executable)
     _note_graph_break(gm, session)
     number = sum(1 for r in session.regions if r.kind != "backward")
     compile_forward = _compiler(session, "forward", number)
@@ -113,7 +116,7 @@ def _build(
         span=session.span(),
     )
     session.regions.append(region)
-    run = executable_of(region, session.library, static)
+    run = (session.executable or (lambda r: executable_of(r, session.library, static)))(region)
     if session.cuda_graph and _on_gpu(region):
         from compiler.runtime.cuda_graph import GraphedRegion
 

@@ -12,6 +12,9 @@ from compiler.codegen.kernel import KernelSource
 from compiler.report import Target
 
 
+INTERPRETER_BLOCK = 1 << 19  # elements; Triton refuses blocks beyond 2^20
+
+
 @dataclass(frozen=True)
 class KernelConfig:
     """Values of the kernel's constexpr parameters (by name) and Triton's launch options."""
@@ -114,6 +117,23 @@ def _looped(kernel: KernelSource, target: Target) -> list[KernelConfig]:
             for x, rb, warps in shapes
         ]
     )
+
+
+def interpreter_config(kernel: KernelSource, config: KernelConfig) -> KernelConfig:
+    """The same kernel in large blocks: the interpreter's cost is per program, numpy's per element is small."""
+    blocks = dict(config.blocks)
+    names = [f"{a.prefix.upper()}BLOCK" for a in kernel.domain.axes if a.prefix != "r"]
+    for axis, name in zip((a for a in kernel.domain.axes if a.prefix != "r"), names, strict=True):
+        while blocks[name] < axis.numel // 2 and _elements(blocks) < INTERPRETER_BLOCK:
+            blocks[name] *= 2
+    return KernelConfig(blocks, config.num_warps, config.num_stages)
+
+
+def _elements(blocks: dict[str, int]) -> int:
+    result = 1
+    for block in blocks.values():
+        result *= block
+    return result
 
 
 def grid_of(kernel: KernelSource, config: KernelConfig) -> tuple[int, int, int]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from compiler.codegen.compile import CompiledKernel, constexpr_values
+from compiler.codegen.config import grid_of, interpreter_config
 from compiler.ir import Buffer
 
 Launcher = Callable[..., None]
@@ -37,10 +38,11 @@ def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
     from compiler.runtime.interpreter import interpretable
 
     function = interpretable(kernel.function)
-    blocks = kernel.config.blocks
+    config = interpreter_config(kernel.source, kernel.config)
+    grid = grid_of(kernel.source, config)
 
     def run(*tensors: torch.Tensor) -> None:
-        function[kernel.grid](*tensors, **blocks)
+        function[grid](*tensors, **config.blocks)
 
     return run
 

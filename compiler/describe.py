@@ -1,0 +1,277 @@
+"""A compiled region as report records."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+import torch
+from torch.utils import _pytree as pytree
+
+from compiler import report as r
+from compiler.codegen.compile import CompiledKernel
+from compiler.ir import Extern
+from compiler.provenance import provenance_of
+from compiler.region import CompiledRegion, KernelLibrary, kind_of, launch_counts
+from compiler.schedule import Launch
+
+
+def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
+    """Nodes, groups, extern calls, refusals and memory of one region."""
+    graph = region.graph.graph
+    nodes = [describe_node(node, region.kind) for node in graph.nodes]
+    by_name = {node.name: node for node in nodes}
+    groups, externs = [], []
+    counted: dict[str, int] = {}
+    launches = [step for step in region.steps if isinstance(step, Launch)]
+    for launch in launches:
+        for node in launch.origins:
+            counted[node] = counted.get(node, 0) + 1
+    kernels = {k.name: k for k in library.by_source.values()}
+    node_of = _buffer_nodes(region)
+    for order, step in enumerate(region.steps):
+        if isinstance(step, Launch):
+            groups.append(_group(step, order, kernels[region.kernels[step.name]], counted, node_of))
+        else:
+            externs.append(_extern(step, order, by_name))
+    refusals = [
+        r.Refusal(x.a, x.b, x.rule, x.detail, x.bytes_lost) for x in region.partition.refusals if x.a != x.b
+    ]
+    return r.Region(
+        region.name,
+        region.kind,
+        nodes,
+        groups,
+        externs,
+        refusals,
+        _memory(region),
+        _cuda_graph(region, by_name),
+        region.wrapper,
+        region.graph.print_readable(print_output=False),
+    )
+
+
+def describe_kernels(regions: Sequence[CompiledRegion], library: KernelLibrary, target: r.Target) -> list[r.Kernel]:
+    """All kernels, with the FX nodes behind each line from the launch that defined them."""
+    counts = launch_counts(regions)
+    lines: dict[str, dict[int, list[str]]] = {}
+    for region in regions:
+        for step in region.steps:
+            if isinstance(step, Launch):
+                kernel = region.kernels[step.name]
+                found = lines.setdefault(kernel, {})
+                for line, nodes in step.kernel.lines.items():
+                    known = found.setdefault(line, [])
+                    known.extend(f"{region.name}/{n}" for n in nodes if f"{region.name}/{n}" not in known)
+    return [_kernel(k, counts.get(k.name, 0), lines.get(k.name, {}), target) for k in library.by_source.values()]
+
+
+def _kernel(kernel: CompiledKernel, launches: int, lines: dict[int, list[str]], target: r.Target) -> r.Kernel:
+    source = kernel.source
+    memory_us = source.bytes / (target.bandwidth_gbs * 1e3)
+    compute_us = source.flops / (target.tflops_fp32 * 1e6)
+    return r.Kernel(
+        name=kernel.name,
+        source=kernel.text,
+        irs=kernel.irs,
+        grid=list(kernel.grid),
+        config=kernel.config.as_dict(),
+        registers=kernel.registers,
+        spills=kernel.spills,
+        shared_bytes=kernel.shared_bytes,
+        estimated_bytes=source.bytes,
+        estimated_flops=source.flops,
+        estimated_us=max(memory_us, compute_us),
+        launches=launches,
+        line_nodes=lines,
+        error=kernel.error,
+    )
+
+
+# --- nodes ---------------------------------------------------------------------------------------------------------
+
+
+def describe_node(node: torch.fx.Node, region_kind: str) -> r.Node:
+    """One FX node."""
+    kinds = {"placeholder": r.NodeKind.PLACEHOLDER, "get_attr": r.NodeKind.GET_ATTR, "output": r.NodeKind.OUTPUT}
+    kind = kinds.get(node.op, r.NodeKind.CALL)
+    outputs = [tensor_info(t) for t in _tensors(node)]
+    inputs = list(dict.fromkeys(n.name for n in node.all_input_nodes))
+    read = sum(tensor_info(t).bytes for n in node.all_input_nodes for t in _tensors(n))
+    moved = read + sum(o.bytes for o in outputs) if node.op == "call_function" else 0
+    return r.Node(
+        node.name,
+        kind,
+        _op_name(node, region_kind),
+        inputs,
+        _arguments(node),
+        outputs,
+        provenance_of(node),
+        flops_of(node),
+        moved,
+    )
+
+
+def _tensors(node: torch.fx.Node) -> list[torch.Tensor]:
+    return [t for t in pytree.tree_leaves(node.meta.get("val")) if isinstance(t, torch.Tensor)]
+
+
+def tensor_info(tensor: torch.Tensor) -> r.TensorInfo:
+    """Shape, dtype, strides, device and bytes; symbolic sizes as text, and then no bytes."""
+    shape = [s if isinstance(s, int) else str(s) for s in tensor.shape]
+    stride = [s if isinstance(s, int) else str(s) for s in tensor.stride()] if tensor.layout is torch.strided else []
+    static = all(isinstance(s, int) for s in shape)
+    size = tensor.numel() * tensor.dtype.itemsize if static else 0
+    return r.TensorInfo(list(shape), str(tensor.dtype).removeprefix("torch."), list(stride), str(tensor.device), size)
+
+
+def _op_name(node: torch.fx.Node, region_kind: str) -> str:
+    if node.op == "placeholder":
+        if node.name.startswith("tangents"):
+            return "tangent"
+        if region_kind == "backward" and not node.name.startswith("primals"):
+            return "saved"
+        return "parameter" if isinstance(node.meta.get("val"), torch.nn.Parameter) else "input"
+    if node.op in ("get_attr", "output"):
+        return node.op
+    if node.target is operator.getitem:
+        return "getitem"
+    if isinstance(node.target, torch._ops.OpOverload):
+        return str(node.target)
+    return getattr(node.target, "__name__", str(node.target))
+
+
+def _arguments(node: torch.fx.Node) -> str:
+    if node.op == "placeholder":
+        return str(node.target)
+    parts = [str(a) for a in node.args] + [f"{k}={v}" for k, v in node.kwargs.items()]
+    return ", ".join(parts)[:400]
+
+
+def flops_of(node: torch.fx.Node) -> int:
+    """An estimate: torch's own flop formulas where there is one, else an operation an output element."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return 0
+    from torch.utils.flop_counter import flop_registry
+
+    formula = flop_registry.get(node.target.overloadpacket)
+    values = pytree.tree_map_only(torch.fx.Node, lambda n: n.meta.get("val"), (node.args, node.kwargs))
+    if formula is not None:
+        try:
+            return int(formula(*values[0], **values[1], out_val=node.meta.get("val")))
+        except Exception:  # a formula that does not know this variant of the op: fall through to the plain count
+            pass
+    from compiler.lowering.graph import is_view
+
+    if is_view(node):
+        return 0
+    sizes = [t.numel() for t in _tensors(node)] + [t.numel() for n in node.all_input_nodes for t in _tensors(n)]
+    return max((s for s in sizes if isinstance(s, int)), default=0)
+
+
+# --- groups and calls ----------------------------------------------------------------------------------------------
+
+
+def _buffer_nodes(region: CompiledRegion) -> dict[str, str]:
+    """Buffer -> the FX node whose value it holds."""
+    found = {b.name: b.fx_node for b in region.program.inputs if b is not None}
+    found.update({name: buffer.fx_node for name, buffer in region.plan.buffers.items()})
+    found.update({name: name for name in region.program.constants})
+    return found
+
+
+def _group(
+    launch: Launch, order: int, kernel: CompiledKernel, counted: dict[str, int], node_of: dict[str, str]
+) -> r.Group:
+    group = launch.group
+    nodes = list(launch.origins)
+    kinds = {"reduction": r.GroupKind.REDUCTION, "pointwise": r.GroupKind.POINTWISE}
+    if len(group.loops) == 1:
+        rule = "inlined" if len(nodes) > 1 else "single"
+    else:
+        rule = "vertical" if "vertical" in group.rules else "horizontal"
+    return r.Group(
+        name=launch.name,
+        kind=kinds[kind_of(launch.kernel)],
+        nodes=nodes,
+        kernel=kernel.name,
+        reason=_reason(launch, rule),
+        rule=rule,
+        score_bytes=group.saved_bytes,
+        inputs=list(dict.fromkeys(node_of.get(n, n) for n in launch.reads)),
+        outputs=list(dict.fromkeys(b.fx_node for b in launch.stored)),
+        recomputed=[n for n in nodes if counted[n] > 1],
+        grid=list(kernel.grid),
+        estimated_bytes=launch.kernel.bytes,
+        estimated_flops=launch.kernel.flops,
+        order=order,
+    )
+
+
+def _reason(launch: Launch, rule: str) -> str:
+    group = launch.group
+    space = f"{group.xnumel:,}" + (f" x {group.rnumel:,}" if group.rvars else "")
+    if rule == "single":
+        return f"One op over {space} points; no neighbour shares data that fusing would save."
+    if rule == "inlined":
+        return f"A chain of element-wise ops over {space} points: each value stays in a register until the last one."
+    saved = f"{group.saved_bytes / 1e6:.2f} MB" if group.saved_bytes >= 1e4 else f"{group.saved_bytes:,} B"
+    how = "read the producer's value at the point where it is made" if rule == "vertical" else "read the same data"
+    return f"{len(group.loops)} loops over {space} points {how}; one kernel saves {saved} of memory traffic (estimated)."
+
+
+def _extern(step: Extern, order: int, by_name: dict[str, r.Node]) -> r.ExternCall:
+    node = by_name[step.fx_node]
+    return r.ExternCall(
+        name=step.name,
+        nodes=list(step.origins),
+        op=node.op,
+        reason=step.reason,
+        detail=step.detail,
+        runs_as=_runs_as(node),
+        estimated_bytes=node.estimated_bytes,
+        estimated_flops=node.estimated_flops,
+        order=order,
+    )
+
+
+def _runs_as(node: r.Node) -> str:
+    """The op that a GPU gets where a capture on the CPU recorded the CPU's attention kernel."""
+    if "scaled_dot_product_flash_attention_for_cpu" not in node.op or not node.outputs:
+        return ""
+    half = node.outputs[0].dtype in ("float16", "bfloat16")
+    suffix = "_backward" if "backward" in node.op else ""
+    return f"aten._scaled_dot_product_{'flash' if half else 'efficient'}_attention{suffix}"
+
+
+def _memory(region: CompiledRegion) -> r.Memory:
+    plan = region.plan
+    last = max(len(region.steps) - 1, 0)
+    buffers = [
+        r.BufferPlan(
+            name, buffer.fx_node, buffer.bytes, plan.born[name], min(plan.last_use[name], last), plan.reuses.get(name, "")
+        )
+        for name, buffer in plan.buffers.items()
+    ]
+    return r.Memory(buffers, plan.peak_bytes, plan.total_bytes)
+
+
+_CAPTURE_RULES = {
+    r.ExternReason.HOST_SYNC: ("host_sync", "the CPU waits for a value of the GPU, which a captured graph cannot do"),
+    r.ExternReason.DATA_DEPENDENT_SHAPE: ("data_dependent_shape", "a size is known only when the GPU has computed it"),
+    r.ExternReason.CPU_TENSOR: ("cpu_op", "it works on CPU tensors, which a captured graph would freeze"),
+}
+
+
+def _cuda_graph(region: CompiledRegion, by_name: dict[str, r.Node]) -> r.CudaGraph:
+    """The static answer: which calls would refuse capture."""
+    reasons = []
+    for step in region.steps:
+        if isinstance(step, Extern) and step.reason in _CAPTURE_RULES:
+            rule, text = _CAPTURE_RULES[step.reason]
+            frames = by_name[step.fx_node].provenance.frames
+            reasons.append(
+                r.SkipReason(rule, f"{by_name[step.fx_node].op}: {text}", step.fx_node, frames[0] if frames else None)
+            )
+    return r.CudaGraph(capturable=not reasons, skip_reasons=reasons)
+

@@ -1,0 +1,179 @@
+"""The stages in order: the place to start reading.
+
+    model, inputs
+      -> capture   Dynamo and AOTAutograd call our backend with each ATen graph (compiler/backend.py)
+      -> lower     FX nodes become loops over elements and library calls  (compiler/lowering)
+      -> fuse      loops that can share a kernel become groups            (compiler/fusion.py)
+      -> generate  each group becomes the source of a Triton kernel       (compiler/codegen/kernel.py)
+      -> plan      buffers get lifetimes and storage                      (compiler/memory.py)
+      -> compile   Triton compiles the kernels for the target             (compiler/codegen/compile.py)
+      -> report    all of it as records                                   (compiler/describe.py)
+
+``compile_region`` (compiler/region.py) runs the middle on one graph; this module runs a whole model through it.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from compiler.errors import CompileError
+from compiler.region import OnStage, StageEvent
+from compiler.report import Report, Stage, Target
+
+__all__ = ["Compilation", "StageEvent", "compile_model"]
+
+
+@dataclass
+class Compilation:
+    """A compiled model: its report, and ``compiled``, which is called like the model."""
+
+    report: Report
+    compiled: Callable[..., Any]
+    model: Any
+    inputs: tuple[Any, ...]
+
+
+def compile_model(
+    model: Any,
+    inputs: Sequence[Any],
+    *,
+    source: str,
+    target: Target,
+    compiler: str = "fusescope",
+    training: bool = False,
+    dynamic: bool = False,
+    options: Mapping[str, str] | None = None,
+    on_stage: OnStage | None = None,
+    files: Mapping[str, str] | None = None,
+) -> Compilation:
+    """Compile ``model`` by calling it once on ``inputs`` (and, in training, by one backward).
+
+    Where the target is this machine's GPU, model and inputs are moved there and the kernels run. Otherwise the
+    kernels are compiled for the target and the captured graphs themselves run on the CPU, for their values.
+
+    Args:
+        source: what the report calls the model.
+        files: texts of the user's source files, kept in the report.
+
+    Raises:
+        CompileError: a stage could not do its work; the message is one sentence.
+    """
+    import torch
+
+    if compiler != "fusescope":
+        raise CompileError(
+            f"the compiler {compiler!r} cannot be inspected yet", hint="Use the compiler fusescope.", stage="capture"
+        )
+    from compiler.backend import Session, fusescope
+    from compiler.region import KernelLibrary
+    from compiler.runtime.executable import interpreting
+
+    notify = on_stage or (lambda event: None)
+    torch._dynamo.reset()
+    args = tuple(inputs)
+    if target.local:
+        model, args = _to_gpu(model, args)
+    library = KernelLibrary(target, binaries=not interpreting(), texts=True)
+    session = Session(target, library, on_stage=on_stage)
+    notify(StageEvent("capture", "", 0.0))
+    start = time.perf_counter()
+    compiled = torch.compile(
+        model, backend=lambda gm, example: fusescope(gm, example, options={"session": session}), dynamic=dynamic or None
+    )
+    _run_once(compiled, args, training)
+    spent = sum(stage.ms for region in session.regions for stage in region.stages)
+    capture_ms = max((time.perf_counter() - start) * 1e3 - spent, 0.0)
+    if not session.regions:
+        raise CompileError(
+            "the model ran no tensor operation that could be captured",
+            stage="capture",
+            hint="Return a module or function that computes with tensors.",
+        )
+    notify(StageEvent("capture", "", 0.95, capture_ms))
+    notify(StageEvent("report", "", 0.95))
+    start = time.perf_counter()
+    report = _report(session, source, training, dict(options or {}), dict(files or {}))
+    report_ms = (time.perf_counter() - start) * 1e3
+    stages = [Stage("capture", capture_ms)]
+    stages += [stage for region in session.regions for stage in region.stages]
+    report.stages = [*stages, Stage("report", report_ms)]
+    notify(StageEvent("report", "", 1.0, report_ms))
+    return Compilation(report, compiled, model, args)
+
+
+def _to_gpu(model: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    import torch
+    from torch.utils import _pytree as pytree
+
+    if isinstance(model, torch.nn.Module):
+        model = model.to("cuda")
+    return model, pytree.tree_map_only(torch.Tensor, lambda t: t.to("cuda"), inputs)
+
+
+def _run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bool) -> None:
+    """Call the model so that everything is compiled; in training, the backward of the mean of its outputs too."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    try:
+        with torch.set_grad_enabled(training):
+            outputs = compiled(*inputs)
+        if training:
+            losses = [
+                t.float().mean() for t in pytree.tree_leaves(outputs) if isinstance(t, torch.Tensor) and t.requires_grad
+            ]
+            if losses:
+                torch.stack(losses).sum().backward()
+    except torch._dynamo.exc.BackendCompilerFailed as error:
+        inner = error.inner_exception
+        if isinstance(inner, CompileError):
+            raise inner from error
+        raise CompileError(f"{type(inner).__name__}: {inner}", stage="capture") from error
+
+
+def _report(session: Any, source: str, training: bool, options: dict[str, str], files: dict[str, str]) -> Report:
+    import torch
+
+    from compiler.describe import describe_kernels, describe_region
+
+    regions = [describe_region(region, session.library) for region in session.regions]
+    report = Report(
+        compiler="fusescope",
+        source=source,
+        target=session.target,
+        versions=versions(),
+        options=options,
+        training=training,
+        regions=regions,
+        kernels=describe_kernels(session.regions, session.library, session.target),
+        graph_breaks=session.graph_breaks,
+        sources=files,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    failed = [k.name for k in report.kernels if k.error]
+    if failed:
+        report.notes.append(
+            f"{len(failed)} kernels did not compile for {session.target.name}; their regions run as captured."
+        )
+    if not torch.cuda.is_available() and not session.target.local:
+        report.notes.append(f"Compiled for {session.target.title} on a machine without that GPU; nothing was measured.")
+    return report
+
+
+def versions() -> dict[str, str]:
+    """The versions that a report depends on."""
+    import torch
+
+    found = {"python": platform.python_version(), "torch": torch.__version__}
+    try:
+        import triton
+
+        found["triton"] = triton.__version__
+    except ImportError:
+        pass
+    return found

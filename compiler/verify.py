@@ -1,0 +1,202 @@
+"""The numbers of every group against float64.
+
+Each region runs with recording: what every kernel reads and writes is kept. The group's own FX nodes are then run in
+float64 on the same inputs, and in their own dtype by eager. A group is right when its error is within a few
+roundings of its dtype, or no worse than twice eager's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from compiler.region import CompiledRegion, KernelLibrary
+from compiler.report import KernelCheck
+from compiler.runtime.executable import build, gpu_launcher, interpreted_launcher, interpreting
+from compiler.schedule import Launch
+
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
+EAGER_FACTOR = 2.0
+
+
+def verify_model(
+    model: Any, inputs: Sequence[Any], *, source: str, interpret: bool, training: bool = False
+) -> list[KernelCheck]:
+    """Check every launch of every region on the example inputs.
+
+    With ``interpret`` the kernels run on the CPU through Triton's interpreter, which TRITON_INTERPRET=1 must have
+    switched on before Triton was imported; otherwise on this machine's GPU.
+
+    Raises:
+        RuntimeError: neither the interpreter nor a GPU is there to run kernels.
+    """
+    from compiler.backend import Session, default_target, fusescope
+    from compiler.pipeline import _run_once, _to_gpu
+
+    if interpret and not interpreting():
+        raise RuntimeError("TRITON_INTERPRET=1 must be set before Triton is imported")
+    if not interpret and not torch.cuda.is_available():
+        raise RuntimeError("there is no GPU to run the kernels on; use --interpret")
+    torch._dynamo.reset()
+    args = tuple(inputs)
+    if not interpret:
+        model, args = _to_gpu(model, args)
+    target = default_target()
+    library = KernelLibrary(target, binaries=not interpret, texts=False)
+    session = Session(target, library)
+    recorders: list[_Recorder] = []
+
+    def watch(region: CompiledRegion) -> Callable[[list[Any]], Any]:
+        recorder = _Recorder(region, library)
+        recorders.append(recorder)
+        return recorder
+
+    options = {"session": session, "executable": watch}
+    compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=options))
+    _run_once(compiled, args, training)
+    return [check for recorder in recorders for check in recorder.checks]
+
+
+class _Recorder:
+    """Runs a region and checks each launch as it happens."""
+
+    def __init__(self, region: CompiledRegion, library: KernelLibrary) -> None:
+        self.region = region
+        self.checks: list[KernelCheck] = []
+        self.kernels = {k.name: k for k in library.by_source.values()}
+        self.launches = [s for s in region.steps if isinstance(s, Launch)]
+        self.values: dict[str, torch.Tensor] = {}
+        self._next = 0
+
+    def __call__(self, args: list[Any]) -> Any:
+        self.values = {}
+        self._next = 0
+        for buffer, value in zip(self.region.program.inputs, args, strict=True):
+            if buffer is not None:
+                self.values[buffer.name] = value
+        launchers = {name: self._watched(name) for name in set(self.region.kernels.values())}
+        return build(self.region.wrapper, self.region.wrapper_names, launchers)(list(args))
+
+    def _watched(self, name: str) -> Callable[..., None]:
+        kernel = self.kernels[name]
+        if interpreting():
+            run = interpreted_launcher(kernel)
+        else:
+            run = gpu_launcher(kernel, torch.cuda.current_device())
+
+        def launch(*tensors: torch.Tensor) -> None:
+            step = self.launches[self._next]
+            self._next += 1
+            stored = {b.name for b in step.stored}
+            pairs = list(zip(step.kernel.arguments, tensors, strict=True))
+            for buffer, tensor in pairs:
+                if buffer.name in stored:
+                    _poison(tensor)
+            run(*tensors)
+            read = {b.name: t for b, t in pairs if b.name not in stored}
+            written = {b.name: t for b, t in pairs if b.name in stored}
+            self.checks.append(self._check(step, name, read, written))
+
+        return launch
+
+    def _check(
+        self, step: Launch, kernel: str, read: dict[str, torch.Tensor], written: dict[str, torch.Tensor]
+    ) -> KernelCheck:
+        worst = KernelCheck(self.region.name, step.name, kernel, 0.0, 0.0, 0.0, True)
+        known = {b.fx_node: read[b.name] for b in step.kernel.arguments if b.name in read}
+        partial = {b.name for b in step.stored if b.fx_node in known or _is_internal(b, self.region)}
+        for buffer in step.stored:
+            if buffer.name in partial:
+                continue  # a partial result that no FX node stands for; the group that finishes it is checked
+            node = next(n for n in self.region.graph.graph.nodes if n.name == buffer.fx_node)
+            reads_partial = any(_is_internal(b, self.region) for b in step.kernel.arguments if b.name in read)
+            given = self.values if reads_partial else known
+            reference = _pick(evaluate(node, given, double=True), written[buffer.name])
+            eager = _pick(evaluate(node, given, double=False), written[buffer.name])
+            if reference is None or eager is None:
+                continue
+            out = written[buffer.name]
+            tolerance = TOLERANCE.get(out.dtype, 0.0)
+            error, eager_error = relative_error(out, reference), relative_error(eager, reference)
+            ok = error <= max(tolerance, EAGER_FACTOR * eager_error)
+            if not ok or error >= worst.error:
+                detail = "" if ok else f"{buffer.fx_node} is off"
+                worst = KernelCheck(
+                    self.region.name, step.name, kernel, error, eager_error, tolerance, ok and worst.ok, detail
+                )
+        self.values.update({b.fx_node: written[b.name].clone() for b in step.stored if b.name not in partial})
+        return worst
+
+
+def _is_internal(buffer: Any, region: CompiledRegion) -> bool:
+    """Whether the buffer holds part of an FX node's work (a partial sum, a mean inside a variance), not its value."""
+    node = next((n for n in region.graph.graph.nodes if n.name == buffer.fx_node), None)
+    value = node.meta.get("val") if node is not None else None
+    sizes = [tuple(t.shape) for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
+    return buffer.kind == "computed" and tuple(buffer.size) not in sizes
+
+
+def _poison(tensor: torch.Tensor) -> None:
+    """Fill with what a kernel that forgets an element would leave visible."""
+    if tensor.dtype.is_floating_point:
+        tensor.fill_(float("nan"))
+    elif tensor.dtype is torch.bool:
+        tensor.fill_(True)
+    else:
+        tensor.fill_(torch.iinfo(tensor.dtype).max)
+
+
+def _pick(value: Any, like: torch.Tensor) -> torch.Tensor | None:
+    """The result among several that has the buffer's size."""
+    for item in pytree.tree_leaves(value):
+        if isinstance(item, torch.Tensor) and item.shape == like.shape:
+            if item.dtype.is_floating_point == like.dtype.is_floating_point:
+                return item
+    return None
+
+
+def evaluate(node: torch.fx.Node, known: dict[str, torch.Tensor], *, double: bool) -> Any:
+    """Run the FX nodes below ``node`` down to those whose values are ``known``, in float64 where ``double``."""
+    memo: dict[torch.fx.Node, Any] = {}
+
+    def widen(value: Any) -> Any:
+        if double and isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
+            return value.to(torch.float64)
+        return value
+
+    stack = [node]
+    while stack:
+        current = stack[-1]
+        if current in memo:
+            stack.pop()
+            continue
+        if current is not node and current.name in known:
+            memo[current] = widen(known[current.name])
+            stack.pop()
+            continue
+        missing = [n for n in current.all_input_nodes if n not in memo]
+        if missing:
+            stack.extend(missing)
+            continue
+        args, kwargs = pytree.tree_map_only(torch.fx.Node, lambda n: memo[n], (current.args, current.kwargs))
+        if double:
+            args, kwargs = pytree.tree_map_only(
+                torch.dtype, lambda d: torch.float64 if d.is_floating_point else d, (args, kwargs)
+            )
+        if not callable(current.target):
+            raise KeyError(f"{current.name} was not recorded")
+        memo[current] = widen(current.target(*args, **kwargs))
+        stack.pop()
+    return memo[node]
+
+
+def relative_error(value: torch.Tensor, reference: torch.Tensor) -> float:
+    """||value - reference|| / ||reference||; positions where both are NaN or the same infinity agree."""
+    a, b = value.to(torch.float64), reference.to(torch.float64)
+    same = (a == b) | (torch.isnan(a) & torch.isnan(b))
+    difference = torch.where(same, torch.zeros_like(a), a - b)
+    scale = torch.where(torch.isfinite(b), b, torch.zeros_like(b)).norm()
+    return float(difference.norm() / scale) if scale > 0 else float(difference.norm())
