@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
@@ -15,26 +16,24 @@ from app.sources.gallery import examples
 from app.worker.protocol import Ready, StageFinished, StageStarted, WorkerDied
 from compiler.report import Report
 from views.actions import Commands, build_menus
-from views.bottom_panel import BottomPanel
 from views.compile_control import CompileControl, Request
 from views.dialogs import Dialogs, about_dialog, shortcuts_dialog
-from views.docks import Docks
-from views.graph_panel import GraphPanel
 from views.icons import icon
-from views.index import RegionIndex
-from views.inspector import Inspector
 from views.message_bar import Message, MessageBar
 from views.progress_panel import ProgressPanel
-from views.run_control import RunControl
-from views.selection import Selection, SelectionModel
 from views.session_control import SessionControl
 from views.start_page import StartPage, samples
 from views.style import apply_theme
 from views.theme import Theme, by_name
 from views.toolbar import Toolbar
-from views.units_table import UnitsPanel
 from views.worker_bridge import ClientFactory, WorkerBridge
 
+if TYPE_CHECKING:
+    from views.canvas import GraphCanvas
+    from views.run_control import RunControl
+    from views.workspace import Workspace
+
+_AFTER_PAINT_MS = 50
 _REPORT_ACTIONS = (
     "save", "save_as", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
     "focus_units", "focus_graph", "focus_inspector", "focus_panels",
@@ -70,21 +69,19 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(icon("app", self._theme.accent))
         self.setAcceptDrops(True)
         self.resize(1440, 900)
-        self._indexes: dict[str, RegionIndex] = {}
-        self.selection = SelectionModel(self)
+        self._workspace: Workspace | None = None
+        self._run_control: RunControl | None = None
         self.bridge = WorkerBridge(client_factory, self)
         self.session = SessionControl(self._dialogs, self)
         self._build_widgets()
         self.compile_control = CompileControl(self.bridge, settings, self._dialogs.agree, self)
-        self.run_control = RunControl(self.bridge, self.panels.run, bool(samples()), self)
         self._actions = build_menus(self, self._commands())
         self._actions.themes[settings.theme].setChecked(True)
-        for dock in self.docks.all:
-            self._actions.docks.addAction(dock.toggleViewAction())
         self._connect()
         self._show_recent()
         self.show_start_page()
-        self._restore()
+        if settings.geometry:
+            self.restoreGeometry(settings.geometry)
 
     # What others call
 
@@ -136,7 +133,8 @@ class MainWindow(QMainWindow):
 
     def show_start_page(self) -> None:
         """Back to the gallery; the report stays loaded."""
-        self.docks.show(False)
+        if self._workspace is not None:
+            self._workspace.docks.show(False)
         self._stack.setCurrentWidget(self.start_page)
         self.start_page.setFocus()
         self._actions.enable(_REPORT_ACTIONS, False)
@@ -144,31 +142,15 @@ class MainWindow(QMainWindow):
 
     def show_workspace(self) -> None:
         """The graph with its docks."""
-        self._stack.setCurrentWidget(self.graph)
-        self.graph.canvas.setFocus()
-        self.docks.show(True)
+        self._stack.setCurrentWidget(self.workspace.graph)
+        self.workspace.graph.canvas.setFocus()
+        self.workspace.docks.show(True)
         self._actions.enable(_REPORT_ACTIONS, True)
         self.toolbar.set_searchable(True)
 
     def post(self, message: Message) -> None:
         """Tell the user something without blocking."""
         self.messages.post(message)
-
-    def select_node(self, name: str) -> None:
-        """Select one FX node, and with it the unit that computes it."""
-        index = self.index
-        if index is not None and name in index.nodes:
-            unit = index.unit_of(name)
-            current = self.selection.current.unit
-            if current in index.units_of.get(name, ()):
-                unit = current  # a recomputed node stays in the unit that is being looked at
-            self.selection.select(Selection(index.region.name, unit, name, frozenset((name,))))
-
-    def select_unit(self, name: str) -> None:
-        """Select a whole group or extern call."""
-        index = self.index
-        if index is not None and (unit := index.units.get(name)) is not None:
-            self.selection.select(Selection(index.region.name, name, "", frozenset(unit.nodes)))
 
     def set_theme(self, name: str) -> None:
         """Use the theme called ``name`` ("system", "light", "dark") from now on."""
@@ -177,10 +159,18 @@ class MainWindow(QMainWindow):
         self._apply_theme(by_name(name, _system_is_dark()))
 
     @property
-    def index(self) -> RegionIndex | None:
-        """Look-ups of the region shown."""
-        region = self.graph.region
-        return self._indexes.get(region.name) if region is not None else None
+    def workspace(self) -> Workspace:
+        """The panels of a report, made at the first question."""
+        if self._workspace is None:
+            self._workspace = self._make_workspace()
+        return self._workspace
+
+    @property
+    def run_control(self) -> RunControl:
+        """Who drives the Run panel."""
+        assert self.workspace is not None
+        assert self._run_control is not None
+        return self._run_control
 
     @property
     def theme(self) -> Theme:
@@ -191,19 +181,15 @@ class MainWindow(QMainWindow):
 
     def _build_widgets(self) -> None:
         theme = self._theme
-        self.toolbar = Toolbar(theme, [info.name for info in examples()], self)
+        gallery = examples()
+        self.toolbar = Toolbar(theme, [info.name for info in gallery], self)
         self.toolbar.choose_target(self.settings.last_target)
         self.addToolBar(self.toolbar)
         self.messages = MessageBar(theme)
         self.progress = ProgressPanel(theme)
-        self.start_page = StartPage(theme)
-        self.graph = GraphPanel(theme)
-        self.units = UnitsPanel(theme)
-        self.inspector = Inspector(theme)
-        self.panels = BottomPanel(theme)
+        self.start_page = StartPage(theme, gallery)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.start_page)
-        self._stack.addWidget(self.graph)
         centre = QWidget()
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
@@ -212,7 +198,6 @@ class MainWindow(QMainWindow):
             column.addWidget(widget)
         column.addWidget(self._stack, 1)
         self.setCentralWidget(centre)
-        self.docks = Docks(self, self.units, self.inspector, self.panels, theme)
         self._status: dict[str, QLabel] = {}
         for name in ("target", "torch", "worker"):
             self._status[name] = QLabel()
@@ -221,29 +206,54 @@ class MainWindow(QMainWindow):
         self.statusBar().setSizeGripEnabled(False)
         self.bridge.started.connect(lambda: self._status["worker"].setText("Worker: starting"))
 
+    def _make_workspace(self) -> Workspace:
+        """The panels of a report, imported here so that the window opens without them."""
+        from views.run_control import RunControl
+        from views.workspace import Workspace
+
+        made = Workspace(self, self._theme)
+        self._stack.addWidget(made.graph)
+        made.docks.restore(self.settings.window_state)
+        if state := self.settings.splitters.get("inspector"):
+            made.inspector.splitter.restoreState(state)
+        for dock in made.docks.all:
+            self._actions.docks.addAction(dock.toggleViewAction())
+        for message in self.messages.history:
+            made.panels.add_message(message)
+        self.messages.posted.connect(made.panels.add_message)
+        made.message.connect(self.post)
+        made.region_changed.connect(self.toolbar.search.clear)
+        made.panels.run.sample_requested.connect(lambda: self.open_path(str(samples()[0])))
+        self._run_control = RunControl(self.bridge, made.panels.run, bool(samples()), self)
+        self._run_control.message.connect(self.post)
+        self._run_control.measured.connect(self.session.touch)
+        return made
+
     def _commands(self) -> Commands:
-        canvas = self.graph.canvas
+        def canvas() -> GraphCanvas:
+            return self.workspace.graph.canvas
+
         return Commands(
             open=self._open,
-            save=lambda: self.session.save(self.graph.layout_bytes()),
-            save_as=lambda: self.session.save_as(self.graph.layout_bytes()),
+            save=lambda: self.session.save(self._layouts()),
+            save_as=lambda: self.session.save_as(self._layouts()),
             start_page=self.show_start_page,
             compile=self.compile,
             cancel=self._escape,
-            run=self.panels.run.toggle_run,
-            replay=self.panels.run.switch.click,
+            run=lambda: self.workspace.panels.run.toggle_run(),
+            replay=lambda: self.workspace.panels.run.switch.click(),
             find=lambda: _focus(self.toolbar.search),
-            find_next=canvas.next_match,
+            find_next=lambda: canvas().next_match(),
             source=lambda: _focus(self.toolbar.source),
-            fit=canvas.fit,
-            zoom_in=canvas.zoom_in,
-            zoom_out=canvas.zoom_out,
-            back=self.selection.back,
-            forward=self.selection.forward,
-            focus_units=lambda: self._reveal(0, self.units.table),
-            focus_graph=canvas.setFocus,
-            focus_inspector=lambda: self._reveal(1, self.inspector.kernel_panel.code),
-            focus_panels=lambda: self._reveal(2, self.panels.tabBar()),
+            fit=lambda: canvas().fit(),
+            zoom_in=lambda: canvas().zoom_in(),
+            zoom_out=lambda: canvas().zoom_out(),
+            back=lambda: self.workspace.selection.back(),
+            forward=lambda: self.workspace.selection.forward(),
+            focus_units=lambda: self.workspace.reveal(0, self.workspace.units.table),
+            focus_graph=lambda: canvas().setFocus(),
+            focus_inspector=lambda: self.workspace.reveal(1, self.workspace.inspector.kernel_panel.code),
+            focus_panels=lambda: self.workspace.reveal(2, self.workspace.panels.tabBar()),
             set_theme=self.set_theme,
             about=lambda: about_dialog(self, self._theme, self._versions()).exec(),
             shortcuts=lambda: shortcuts_dialog(self, self._actions.shortcuts()).exec(),
@@ -257,19 +267,16 @@ class MainWindow(QMainWindow):
         bar.home_requested.connect(self.show_start_page)
         bar.theme_requested.connect(lambda: self.set_theme("light" if self._theme.is_dark else "dark"))
         bar.search_changed.connect(self._search)
-        bar.search_next.connect(self.graph.canvas.next_match)
+        bar.search_next.connect(lambda: self.workspace.graph.canvas.next_match())
         self.progress.cancel_requested.connect(self.compile_control.cancel)
         start.open_requested.connect(self._open)
         start.path_chosen.connect(self.open_path)
         start.example_chosen.connect(self._compile_example)
-        self.messages.posted.connect(self.panels.add_message)
-        for control in (self.compile_control, self.run_control, self.session):
+        for control in (self.compile_control, self.session):
             control.message.connect(self.post)
         self.compile_control.began.connect(self._compile_began)
         self.compile_control.ended.connect(self._compile_ended)
         self.compile_control.compiled.connect(self._compiled)
-        self.run_control.measured.connect(self.session.touch)
-        self.panels.run.sample_requested.connect(lambda: self.open_path(str(samples()[0])))
         self.session.opened.connect(self.show_session)
         self.session.open_failed.connect(self._forget)
         self.session.changed.connect(self._retitle)
@@ -278,19 +285,6 @@ class MainWindow(QMainWindow):
         bridge.died.connect(self._worker_died)
         bridge.stage_started.connect(self._stage_event)
         bridge.stage_finished.connect(self._stage_event)
-        self.graph.region_changed.connect(self._region_changed)
-        self.graph.node_clicked.connect(self.select_node)
-        self.graph.group_clicked.connect(self.select_unit)
-        self.graph.background_clicked.connect(self.selection.clear)
-        self.graph.layout_failed.connect(self._layout_failed)
-        self.units.unit_chosen.connect(self.select_unit)
-        self.inspector.node_chosen.connect(self.select_node)
-        self.inspector.unit_chosen.connect(self.select_unit)
-        self.inspector.lines_chosen.connect(self._select_line)
-        self.inspector.back_requested.connect(self.selection.back)
-        self.inspector.forward_requested.connect(self.selection.forward)
-        self.selection.changed.connect(self._selected)
-        self.selection.history_changed.connect(self.inspector.set_history)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
 
     # Reports
@@ -298,9 +292,7 @@ class MainWindow(QMainWindow):
     def _show_report(
         self, report: Report, path: Path | None, layouts: dict[str, bytes], *, modified: bool, loaded: bool
     ) -> None:
-        self._indexes = {region.name: RegionIndex(report, region) for region in report.regions}
-        self.panels.set_report(report)
-        self.graph.set_report(report, layouts)
+        self.workspace.set_report(report, layouts)
         self.session.set_report(report, path, modified=modified)
         self.run_control.set_report(report, loaded=loaded)
         self._status["target"].setText(f"Target: {report.target.title}")
@@ -320,7 +312,8 @@ class MainWindow(QMainWindow):
         self.compile()
 
     def _compile_began(self, request: Request) -> None:
-        self.run_control.release()
+        if self._run_control is not None:
+            self._run_control.release()
         self.toolbar.set_compiling(True)
         note = "" if self.bridge_is_up else "Starting the worker, which imports torch"
         self.progress.begin(f"Compiling {request.source}", note)
@@ -333,40 +326,8 @@ class MainWindow(QMainWindow):
         if event.id == self.compile_control.current_id:
             self.progress.stage_event(event)
 
-    # Selection
-
-    def _region_changed(self, name: str) -> None:
-        index = self._indexes[name]
-        self.units.set_region(index)
-        self.inspector.set_region(index)
-        self.panels.set_region(index.region)
-        if self.toolbar.search.text():
-            self.toolbar.search.clear()
-        if self.selection.current.region != name:
-            self.selection.select(Selection(region=name))
-        else:
-            self.selection.reset(Selection(region=name))
-
-    def _selected(self, selection: Selection) -> None:
-        if self.graph.region is not None and selection.region not in ("", self.graph.region.name):
-            self.graph.show_region(selection.region)
-        self.inspector.show_selection(selection)
-        self.units.show_unit(selection.unit)
-        self.graph.show_selection(selection)
-
-    def _select_line(self, kernel: str, line: int) -> None:
-        index = self.index
-        found = index.kernels.get(kernel) if index is not None else None
-        if index is None or found is None:
-            return
-        nodes = index.line_nodes(found, line)
-        if nodes:
-            current = self.selection.current
-            node = nodes[0] if len(nodes) == 1 else ""
-            self.selection.select(Selection(index.region.name, current.unit, node, frozenset(nodes)))
-
     def _search(self, text: str) -> None:
-        found = self.graph.canvas.set_search(text)
+        found = self.workspace.graph.canvas.set_search(text)
         self.statusBar().showMessage(f"{len(found):,} matches" if text else "", 4000)
 
     # Worker
@@ -399,21 +360,15 @@ class MainWindow(QMainWindow):
             self.compile_control.cancel()
         elif self.toolbar.search.hasFocus():
             self.toolbar.search.clear()
-            self.graph.canvas.setFocus()
-        else:
-            self.selection.clear()
-
-    def _reveal(self, dock: int, widget: QWidget) -> None:
-        self.docks.all[dock].show()
-        self.docks.all[dock].raise_()
-        widget.setFocus(Qt.FocusReason.ShortcutFocusReason)
-
-    def _layout_failed(self, fault: Exception) -> None:
-        text = f"The graph cannot be laid out: {type(fault).__name__}."
-        self.post(Message("error", text, "The other panels still work.", str(fault)))
+            self.workspace.graph.canvas.setFocus()
+        elif self._workspace is not None:
+            self._workspace.selection.clear()
 
     def _may_leave(self) -> bool:
-        return self.session.may_leave(self.graph.layout_bytes())
+        return self.session.may_leave(self._layouts())
+
+    def _layouts(self) -> dict[str, bytes]:
+        return self._workspace.graph.layout_bytes() if self._workspace is not None else {}
 
     def _remember(self, source: str) -> None:
         self.settings.remember(source)
@@ -450,38 +405,32 @@ class MainWindow(QMainWindow):
     def _apply_theme(self, theme: Theme) -> None:
         self._theme = theme
         apply_theme(_application(), theme)
-        for part in (
-            self.toolbar, self.messages, self.progress, self.start_page, self.graph, self.units, self.inspector,
-            self.panels, self.docks,
-        ):
+        for part in (self.toolbar, self.messages, self.progress, self.start_page):
             part.set_theme(theme)
-
-    def _restore(self) -> None:
-        if self.settings.geometry:
-            self.restoreGeometry(self.settings.geometry)
-        self.docks.restore(self.settings.window_state)
-        if state := self.settings.splitters.get("inspector"):
-            self.inspector.splitter.restoreState(state)
+        if self._workspace is not None:
+            self._workspace.set_theme(theme)
 
     # Qt events
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Start the worker once the window has been painted, so that it opens at once."""
+        """Start the worker and make the workspace once the window has been painted, so that it opens at once."""
         super().showEvent(event)
         if self._start_worker and not self.bridge.is_started:
-            QTimer.singleShot(50, self, self.bridge.start)
+            QTimer.singleShot(_AFTER_PAINT_MS, self, self.bridge.start)
+        QTimer.singleShot(_AFTER_PAINT_MS, self, lambda: self.workspace)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes, remember the arrangement, end the worker."""
         if not self._may_leave():
             event.ignore()
             return
-        self.panels.run.stop()
-        self.graph.cancel_jobs()
+        if self._workspace is not None:
+            self._workspace.panels.run.stop()
+            self._workspace.graph.cancel_jobs()
+            self.settings.window_state = self._workspace.docks.state()
+            self.settings.splitters["inspector"] = bytes(self._workspace.inspector.splitter.saveState().data())
         self.bridge.close()
         self.settings.geometry = bytes(self.saveGeometry().data())
-        self.settings.window_state = self.docks.state()
-        self.settings.splitters["inspector"] = bytes(self.inspector.splitter.saveState().data())
         self.settings.last_target = str(self.toolbar.target.currentData() or self.settings.last_target)
         self._keep(self.settings)
         super().closeEvent(event)

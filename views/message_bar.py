@@ -41,6 +41,7 @@ class MessageBar(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(6)
         self._shown: list[_MessageRow] = []
+        self.history: list[Message] = []  # everything posted, dismissed or not
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         self.setVisible(False)
 
@@ -59,6 +60,7 @@ class MessageBar(QWidget):
         self._column.addWidget(row)
         self._column.setContentsMargins(10, 8, 10, 2)
         self.setVisible(True)
+        self.history.append(message)
         self.posted.emit(message)
 
     def clear(self) -> None:

@@ -49,7 +49,7 @@ def screenshot(
         if view == "start":
             window.show_start_page()
         elif view != "graph":
-            tabs = window.panels
+            tabs = window.workspace.panels
             widget = {"fx": tabs.fx_text}.get(view) or getattr(tabs, view)
             tabs.setCurrentWidget(widget)
         if select:
@@ -64,22 +64,22 @@ def screenshot(
 
 def _show(window: MainWindow, report: Report | Session) -> None:
     laid_out: list[str] = []
-    window.graph.laid_out.connect(laid_out.append)
-    window.graph.layout_failed.connect(lambda fault: laid_out.append(""))
+    window.workspace.graph.laid_out.connect(laid_out.append)
+    window.workspace.graph.layout_failed.connect(lambda fault: laid_out.append(""))
     if isinstance(report, Session):
         window.show_session(report)
     else:
         window.open_report(report, report.source)
-    if window.graph.region is not None:
+    if window.workspace.graph.region is not None:
         _wait(lambda: bool(laid_out), _LAYOUT_S)
 
 
 def _select(window: MainWindow, name: str) -> None:
-    for region in window.graph.regions:
+    for region in window.workspace.graph.regions:
         units = {group.name for group in region.groups} | {call.name for call in region.extern_calls}
         if name in units or any(node.name == name for node in region.nodes):
-            window.graph.show_region(region.name)
-            (window.select_unit if name in units else window.select_node)(name)
+            window.workspace.graph.show_region(region.name)
+            (window.workspace.select_unit if name in units else window.workspace.select_node)(name)
             return
     raise ValueError(f"There is no group, extern call or node called '{name}' in this report.")
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from app.session import open_session
-from app.sources.gallery import ExampleInfo, examples
+from app.sources.gallery import ExampleInfo
 from views.cards import Card, CardGrid
 from views.icons import pixmap
 from views.jobs import Job
@@ -48,7 +48,7 @@ class StartPage(QScrollArea):
     path_chosen = Signal(str)
     open_requested = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, gallery: list[ExampleInfo], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWidgetResizable(True)
         self.setAccessibleName("Start page")
@@ -83,7 +83,7 @@ class StartPage(QScrollArea):
         column.addWidget(self.gallery)
         column.addStretch(1)
         self.setWidget(page)
-        self._fill_gallery(examples())
+        self._fill_gallery(gallery)
         self._fill_samples()
 
     def set_theme(self, theme: Theme) -> None:

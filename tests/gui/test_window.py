@@ -29,7 +29,7 @@ def report() -> Report:
 
 
 def show(qtbot: QtBot, window: MainWindow, report: Report) -> None:
-    with qtbot.waitSignal(window.graph.laid_out, timeout=20_000):
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
         window.open_report(report, report.source)
     QApplication.processEvents()
 
@@ -43,7 +43,7 @@ def click_row(qtbot: QtBot, table: QTreeWidget, name: str) -> None:
 
 
 def click_in_graph(qtbot: QtBot, window: MainWindow, name: str) -> None:
-    canvas = window.graph.canvas
+    canvas = window.workspace.graph.canvas
     canvas.center_on(name)
     qtbot.wait(400)  # the view glides there
     qtbot.mouseClick(canvas.viewport(), LEFT, pos=canvas.view_position(name))
@@ -62,19 +62,19 @@ def test_start_page_lists_the_gallery(make_window: MakeWindow) -> None:
     window = make_window(worker=False)
     cards = window.start_page.gallery.cards
     assert [card.objectName() for card in cards] == [f"example:{info.name}" for info in examples()]
-    assert all(is_seen(dock) is False for dock in window.docks.all)
+    assert all(is_seen(dock) is False for dock in window.workspace.docks.all)
 
 
 def test_gallery_card_compiles_and_the_groups_source_is_on_screen(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window()
-    with qtbot.waitSignal(window.graph.laid_out, timeout=30_000):
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=30_000):
         compile_example(qtbot, window, "relu_add_mul")
     report = window.session.report
     assert report is not None
     assert report.source == "example:relu_add_mul"
     group = report.regions[0].groups[0]
     click_in_graph(qtbot, window, group.nodes[0])
-    code = window.inspector.kernel_panel.code
+    code = window.workspace.inspector.kernel_panel.code
     kernel = report.kernel(group.kernel)
     assert kernel is not None
     assert code.toPlainText() == kernel.source
@@ -86,12 +86,12 @@ def test_selecting_a_row_of_the_table_shows_the_group_everywhere(
 ) -> None:
     window = make_window(worker=False)
     show(qtbot, window, report)
-    table = window.units.table
+    table = window.workspace.units.table
     index = table.model().index(2, 1)
     qtbot.mouseClick(table.viewport(), LEFT, pos=table.visualRect(index).center())
     name = index.data()
-    assert window.selection.current.unit == name
-    assert window.inspector.title.text() == name
+    assert window.workspace.selection.current.unit == name
+    assert window.workspace.inspector.title.text() == name
 
 
 def test_inspector_op_selects_in_the_graph_and_the_reverse(
@@ -100,14 +100,14 @@ def test_inspector_op_selects_in_the_graph_and_the_reverse(
     window = make_window(worker=False)
     show(qtbot, window, report)
     group = next(g for g in report.regions[0].groups if len(g.nodes) > 3)
-    window.select_unit(group.name)
-    table = window.inspector.findChild(Table, "Ops")
+    window.workspace.select_unit(group.name)
+    table = window.workspace.inspector.findChild(Table, "Ops")
     click_row(qtbot, table, group.nodes[1])
-    assert window.selection.current.node == group.nodes[1]
-    assert window.inspector.title.text() == group.nodes[1]
+    assert window.workspace.selection.current.node == group.nodes[1]
+    assert window.workspace.inspector.title.text() == group.nodes[1]
     click_in_graph(qtbot, window, group.nodes[2])
-    assert window.selection.current.nodes == {group.nodes[2]}
-    ops = window.inspector.findChildren(Table, "Ops")[-1]
+    assert window.workspace.selection.current.nodes == {group.nodes[2]}
+    ops = window.workspace.inspector.findChildren(Table, "Ops")[-1]
     assert ops.currentItem().text(0) == group.nodes[2]
 
 
@@ -119,13 +119,13 @@ def test_line_of_triton_selects_its_nodes(make_window: MakeWindow, qtbot: QtBot,
     assert kernel is not None
     line = max(kernel.line_nodes)
     expected = {name.split("/")[1] for name in kernel.line_nodes[line]}
-    window.select_unit(group.name)
-    code = window.inspector.kernel_panel.code
+    window.workspace.select_unit(group.name)
+    code = window.workspace.inspector.kernel_panel.code
     code.mark_lines([line])
     block = code.document().findBlockByNumber(line - 1)
     place = code.blockBoundingGeometry(block).translated(code.contentOffset())
     qtbot.mouseClick(code.viewport(), LEFT, pos=QPoint(30, int(place.center().y())))
-    assert window.selection.current.nodes == expected
+    assert window.workspace.selection.current.nodes == expected
     assert code.marked_lines
     assert line in code.marked_lines
 
@@ -134,28 +134,28 @@ def test_history_walks_back_and_forward(make_window: MakeWindow, qtbot: QtBot, r
     window = make_window(worker=False)
     show(qtbot, window, report)
     first, second = report.regions[0].groups[:2]
-    window.select_unit(first.name)
-    window.select_unit(second.name)
+    window.workspace.select_unit(first.name)
+    window.workspace.select_unit(second.name)
     qtbot.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
-    assert window.selection.current.unit == first.name
+    assert window.workspace.selection.current.unit == first.name
     qtbot.keyClick(window, Qt.Key.Key_Right, Qt.KeyboardModifier.AltModifier)
-    assert window.selection.current.unit == second.name
+    assert window.workspace.selection.current.unit == second.name
 
 
 def test_filter_and_sort_of_the_table(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
     window = make_window(worker=False)
     show(qtbot, window, report)
-    model = window.units.table.model()
-    qtbot.keyClicks(window.units.filter, "extern")
+    model = window.workspace.units.table.model()
+    qtbot.keyClicks(window.workspace.units.filter, "extern")
     kinds = {model.index(row, 5).data() for row in range(model.rowCount())}
     assert kinds == {"extern"}
     assert model.rowCount() == len(report.regions[0].extern_calls)
-    window.units.filter.clear()
-    window.units.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    window.workspace.units.filter.clear()
+    window.workspace.units.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
     largest = max(u.estimated_bytes for u in (*report.regions[0].groups, *report.regions[0].extern_calls))
     name = model.index(0, 1).data()
-    assert window.index is not None
-    assert window.index.units[name].estimated_bytes == largest
+    assert window.workspace.index is not None
+    assert window.workspace.index.units[name].estimated_bytes == largest
 
 
 def test_search_by_keyboard(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
@@ -325,24 +325,25 @@ def test_window_arrangement_is_remembered(make_window: MakeWindow, qtbot: QtBot,
     settings = Settings()
     window = make_window(settings, worker=False)
     show(qtbot, window, report)
-    window.docks.units.close()
+    window.workspace.docks.units.close()
     window.close()
     again = make_window(settings, worker=False)
     show(qtbot, again, report)
-    assert again.docks.units.isHidden()
-    assert not again.docks.inspector.isHidden()
+    assert again.workspace.docks.units.isHidden()
+    assert not again.workspace.docks.inspector.isHidden()
 
 
 def test_theme_button_changes_every_part(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
     window = make_window(Settings(theme="light"), worker=False)
     show(qtbot, window, report)
-    window.select_unit(report.regions[0].groups[0].name)
+    window.workspace.select_unit(report.regions[0].groups[0].name)
     buttons = {button.accessibleName(): button for button in window.toolbar.findChildren(QAbstractButton)}
     qtbot.mouseClick(buttons["Light or dark"], LEFT)
     assert window.theme.is_dark
     assert window.settings.theme == "dark"
     image = window.grab().toImage()
-    for part in (window.graph.canvas, window.inspector.kernel_panel.code, window.units.table):
+    panels = window.workspace
+    for part in (panels.graph.canvas, panels.inspector.kernel_panel.code, panels.units.table):
         corner = part.mapTo(window, QPoint(part.width() - 3, part.height() // 2))
         assert image.pixelColor(corner).lightness() < 90, part
 
@@ -350,19 +351,19 @@ def test_theme_button_changes_every_part(make_window: MakeWindow, qtbot: QtBot, 
 def test_training_report_has_a_tab_a_region(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     show(qtbot, window, transformer_report(160, training=True))
-    assert window.graph.tabs.count() == 2
-    with qtbot.waitSignal(window.graph.laid_out, timeout=20_000):
-        qtbot.mouseClick(window.graph.tabs, LEFT, pos=window.graph.tabs.tabRect(1).center())
-    assert window.inspector.title.text() == "region_0_backward"
+    assert window.workspace.graph.tabs.count() == 2
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        qtbot.mouseClick(window.workspace.graph.tabs, LEFT, pos=window.workspace.graph.tabs.tabRect(1).center())
+    assert window.workspace.inspector.title.text() == "region_0_backward"
     qtbot.keyClick(window, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
-    assert window.graph.region is not None
-    assert window.graph.region.name == "region_0_forward"
+    assert window.workspace.graph.region is not None
+    assert window.workspace.graph.region.name == "region_0_forward"
 
 
 def test_every_control_has_a_name_for_screen_readers(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
     window = make_window(worker=False)
     show(qtbot, window, report)
-    window.select_unit(report.regions[0].groups[0].name)
+    window.workspace.select_unit(report.regions[0].groups[0].name)
     nameless = [
         widget
         for kind in (QAbstractButton, QLineEdit, QComboBox, QPlainTextEdit)

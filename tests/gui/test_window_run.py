@@ -38,17 +38,17 @@ def recorded() -> Report:
 
 def open_recorded(qtbot: QtBot, window: MainWindow, report: Report) -> None:
     window.open_report(report, report.source)
-    qtbot.waitUntil(lambda: window.panels.run.plot is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: window.workspace.panels.run.plot is not None, timeout=20_000)
 
 
 def plotted(window: MainWindow) -> tuple[Any, Any]:
-    plot = window.panels.run.plot
+    plot = window.workspace.panels.run.plot
     assert plot is not None
     return plot.cpu_curve.getData()[1], plot.gpu_curve.getData()[1]
 
 
 def switch(qtbot: QtBot, window: MainWindow) -> None:
-    button = window.panels.run.switch
+    button = window.workspace.panels.run.switch
     qtbot.mouseClick(button, LEFT, pos=button.rect().center())
 
 
@@ -57,7 +57,7 @@ def test_playback_moves_and_follows_the_replay_switch(
 ) -> None:
     window = make_window(worker=False)
     open_recorded(qtbot, window, recorded)
-    run = window.panels.run
+    run = window.workspace.panels.run
     assert run.mode == "compiled"
     qtbot.mouseClick(run.start_button, LEFT)
     qtbot.waitUntil(lambda: len(plotted(window)[0] if plotted(window)[0] is not None else []) > 20, timeout=10_000)
@@ -79,7 +79,7 @@ def test_playback_moves_and_follows_the_replay_switch(
 def test_recording_is_labelled_with_its_gpu(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
     window = make_window(worker=False)
     open_recorded(qtbot, window, recorded)
-    labels = [w for w in window.panels.run.findChildren(object) if w.property("role") == "recorded"]
+    labels = [w for w in window.workspace.panels.run.findChildren(object) if w.property("role") == "recorded"]
     assert [(w.text(), w.isVisible()) for w in labels] == [("Recorded on Test GPU", True)]
 
 
@@ -89,16 +89,16 @@ def test_modes_that_were_not_recorded_cannot_be_chosen(
     recorded.measurements = [m for m in recorded.measurements if m.mode != "graph"]
     window = make_window(worker=False)
     open_recorded(qtbot, window, recorded)
-    assert not window.panels.run.switch.isEnabled()
-    assert window.panels.run.modes.button("eager").isEnabled()
+    assert not window.workspace.panels.run.switch.isEnabled()
+    assert window.workspace.panels.run.modes.button("eager").isEnabled()
 
 
 def test_without_gpu_the_panel_says_so(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window()
     with qtbot.waitSignal(window.report_shown, timeout=30_000):
         qtbot.mouseClick(window.start_page.gallery.findChild(Card, "example:relu_add_mul"), LEFT)
-    qtbot.waitUntil(lambda: "no CUDA GPU" in window.panels.run.sentence, timeout=10_000)
-    assert not window.panels.run.is_running
+    qtbot.waitUntil(lambda: "no CUDA GPU" in window.workspace.panels.run.sentence, timeout=10_000)
+    assert not window.workspace.panels.run.is_running
 
 
 def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, qtbot: QtBot) -> None:
@@ -106,7 +106,7 @@ def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, q
     with qtbot.waitSignal(window.report_shown, timeout=30_000):
         qtbot.mouseClick(window.start_page.gallery.findChild(Card, "example:relu_add_mul"), LEFT)
     assert window.toolbar.target.itemText(0) == "Test GPU (this machine)"
-    run = window.panels.run
+    run = window.workspace.panels.run
     qtbot.waitUntil(lambda: run.plot is not None, timeout=20_000)
     qtbot.mouseClick(run.start_button, LEFT)
     qtbot.waitUntil(lambda: bool(run.record.rows()), timeout=10_000)

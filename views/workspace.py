@@ -1,0 +1,129 @@
+"""What is on screen with a report: the graph and the docks around it, all following one selection.
+
+Made after the first paint, because the graph brings numpy and is not needed for the start page.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QMainWindow, QWidget
+
+from compiler.report import Report
+from views.bottom_panel import BottomPanel
+from views.docks import Docks
+from views.graph_panel import GraphPanel
+from views.index import RegionIndex
+from views.inspector import Inspector
+from views.message_bar import Message
+from views.selection import Selection, SelectionModel
+from views.theme import Theme
+from views.units_table import UnitsPanel
+
+
+class Workspace(QObject):
+    """Owns the panels and the selection."""
+
+    message = Signal(object)  # Message
+    region_changed = Signal()
+
+    def __init__(self, window: QMainWindow, theme: Theme) -> None:
+        super().__init__(window)
+        self._indexes: dict[str, RegionIndex] = {}
+        self.selection = SelectionModel(self)
+        self.graph = GraphPanel(theme)
+        self.units = UnitsPanel(theme)
+        self.inspector = Inspector(theme)
+        self.panels = BottomPanel(theme)
+        self.docks = Docks(window, self.units, self.inspector, self.panels, theme)
+        self.docks.show(False)
+        self._connect()
+
+    @property
+    def index(self) -> RegionIndex | None:
+        """Look-ups of the region shown."""
+        region = self.graph.region
+        return self._indexes.get(region.name) if region is not None else None
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        for part in (self.graph, self.units, self.inspector, self.panels, self.docks):
+            part.set_theme(theme)
+
+    def set_report(self, report: Report, layouts: dict[str, bytes]) -> None:
+        """Show another report; ``layouts`` are those its session kept."""
+        self._indexes = {region.name: RegionIndex(report, region) for region in report.regions}
+        self.panels.set_report(report)
+        self.graph.set_report(report, layouts)
+
+    def select_node(self, name: str) -> None:
+        """Select one FX node, and with it the unit that computes it."""
+        index = self.index
+        if index is not None and name in index.nodes:
+            unit = index.unit_of(name)
+            current = self.selection.current.unit
+            if current in index.units_of.get(name, ()):
+                unit = current  # a recomputed node stays in the unit that is being looked at
+            self.selection.select(Selection(index.region.name, unit, name, frozenset((name,))))
+
+    def select_unit(self, name: str) -> None:
+        """Select a whole group or extern call."""
+        index = self.index
+        if index is not None and (unit := index.units.get(name)) is not None:
+            self.selection.select(Selection(index.region.name, name, "", frozenset(unit.nodes)))
+
+    def reveal(self, dock: int, widget: QWidget) -> None:
+        """Show a dock and give ``widget`` in it the keyboard."""
+        self.docks.all[dock].show()
+        self.docks.all[dock].raise_()
+        widget.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _connect(self) -> None:
+        graph, inspector = self.graph, self.inspector
+        graph.region_changed.connect(self._region_changed)
+        graph.node_clicked.connect(self.select_node)
+        graph.group_clicked.connect(self.select_unit)
+        graph.background_clicked.connect(self.selection.clear)
+        graph.layout_failed.connect(self._layout_failed)
+        self.units.unit_chosen.connect(self.select_unit)
+        inspector.node_chosen.connect(self.select_node)
+        inspector.unit_chosen.connect(self.select_unit)
+        inspector.lines_chosen.connect(self._select_line)
+        inspector.back_requested.connect(self.selection.back)
+        inspector.forward_requested.connect(self.selection.forward)
+        self.selection.changed.connect(self._selected)
+        self.selection.history_changed.connect(inspector.set_history)
+
+    def _region_changed(self, name: str) -> None:
+        index = self._indexes[name]
+        self.units.set_region(index)
+        self.inspector.set_region(index)
+        self.panels.set_region(index.region)
+        self.region_changed.emit()
+        if self.selection.current.region in self._indexes and self.selection.current.region != name:
+            self.selection.select(Selection(region=name))
+        elif self.selection.current.region != name:
+            self.selection.reset(Selection(region=name))  # another report: its predecessor's history means nothing
+        else:
+            self._selected(self.selection.current)
+
+    def _selected(self, selection: Selection) -> None:
+        if self.graph.region is not None and selection.region not in ("", self.graph.region.name):
+            self.graph.show_region(selection.region)
+        self.inspector.show_selection(selection)
+        self.units.show_unit(selection.unit)
+        self.graph.show_selection(selection)
+
+    def _select_line(self, kernel: str, line: int) -> None:
+        index = self.index
+        found = index.kernels.get(kernel) if index is not None else None
+        if index is None or found is None:
+            return
+        nodes = index.line_nodes(found, line)
+        if nodes:
+            node = nodes[0] if len(nodes) == 1 else ""
+            unit = self.selection.current.unit
+            self.selection.select(Selection(index.region.name, unit, node, frozenset(nodes)))
+
+    def _layout_failed(self, fault: Exception) -> None:
+        text = f"The graph cannot be laid out: {type(fault).__name__}."
+        self.message.emit(Message("error", text, "The other panels still work.", str(fault)))
