@@ -18,6 +18,8 @@ from compiler.report import GraphBreak, SourceLine, Target
 from compiler.runtime.executable import Executable, build, gpu_launcher, interpreted_launcher, interpreting
 from compiler.targets import local_target, resolve
 
+Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
+
 
 @dataclass
 class Session:
@@ -28,7 +30,7 @@ class Session:
     cuda_graph: bool = False
     on_stage: OnStage | None = None
     on_graphed_region: Callable[[Any], None] | None = None
-    executable: Callable[[CompiledRegion], Callable[[list[Any]], Any]] | None = None
+    executable: Callable[[CompiledRegion], Region] | None = None
     regions: list[CompiledRegion] = field(default_factory=list)
     graph_breaks: list[GraphBreak] = field(default_factory=list)
 
@@ -43,7 +45,9 @@ def default_target() -> Target:
     return local_target() or resolve("h100")
 
 
-def fusescope(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None) -> Any:
+def fusescope(
+    gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None
+) -> Any:
     """The Dynamo backend.
 
     ``options``: "cuda_graph" (bool) replays every region as a CUDA Graph; "on_graphed_region" is called with each
@@ -62,9 +66,8 @@ def fusescope(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], *, option
     session.executable = settings.get("executable", session.executable)
     _note_graph_break(gm, session)
     number = sum(1 for r in session.regions if r.kind != "backward")
-    compile_forward = _compiler(session, "forward", number)
     compiler = aot_autograd(
-        fw_compiler=compile_forward,
+        fw_compiler=_compiler(session, "forward", number),
         bw_compiler=_compiler(session, "backward", number),
         inference_compiler=_compiler(session, "inference", number),
         decompositions=decomposition_table(),
@@ -103,9 +106,7 @@ def _compiler(session: Session, kind: str, number: int) -> Callable[[torch.fx.Gr
     return compile_graph
 
 
-def _build(
-    session: Session, graph: torch.fx.GraphModule, name: str, kind: str, static: frozenset[int]
-) -> Callable[[list[Any]], Any]:
+def _build(session: Session, graph: torch.fx.GraphModule, name: str, kind: str, static: frozenset[int]) -> Region:
     region = compile_region(
         graph,
         name=name,
@@ -127,7 +128,7 @@ def _build(
     return boxed(run)
 
 
-def boxed(run: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def boxed(run: Region) -> Region:
     """Mark a callable as taking its arguments in a list, as AOTAutograd asks."""
 
     def call(args: list[Any]) -> Any:
@@ -143,7 +144,7 @@ def _on_gpu(region: CompiledRegion) -> bool:
     return any(b is not None and b.device.type == "cuda" for b in region.program.inputs)
 
 
-def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozenset[int]) -> Callable[[list[Any]], Any]:
+def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozenset[int]) -> Region:
     """What runs the region: its kernels on a GPU or in Triton's interpreter, else the captured graph itself.
 
     A kernel that failed to compile sends the whole region to the captured graph, which is right if slow.

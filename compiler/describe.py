@@ -34,9 +34,7 @@ def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
             groups.append(_group(step, order, kernels[region.kernels[step.name]], counted, node_of))
         else:
             externs.append(_extern(step, order, by_name))
-    refusals = [
-        r.Refusal(x.a, x.b, x.rule, x.detail, x.bytes_lost) for x in region.partition.refusals if x.a != x.b
-    ]
+    refusals = [r.Refusal(x.a, x.b, x.rule, x.detail, x.bytes_lost) for x in region.partition.refusals if x.a != x.b]
     return r.Region(
         region.name,
         region.kind,
@@ -217,7 +215,9 @@ def _reason(launch: Launch, rule: str) -> str:
         return f"A chain of element-wise ops over {space} points: each value stays in a register until the last one."
     saved = f"{group.saved_bytes / 1e6:.2f} MB" if group.saved_bytes >= 1e4 else f"{group.saved_bytes:,} B"
     how = "read the producer's value at the point where it is made" if rule == "vertical" else "read the same data"
-    return f"{len(group.loops)} loops over {space} points {how}; one kernel saves {saved} of memory traffic (estimated)."
+    return (
+        f"{len(group.loops)} loops over {space} points {how}; one kernel saves {saved} of traffic (estimated)."
+    )
 
 
 def _extern(step: Extern, order: int, by_name: dict[str, r.Node]) -> r.ExternCall:
@@ -249,7 +249,12 @@ def _memory(region: CompiledRegion) -> r.Memory:
     last = max(len(region.steps) - 1, 0)
     buffers = [
         r.BufferPlan(
-            name, buffer.fx_node, buffer.bytes, plan.born[name], min(plan.last_use[name], last), plan.reuses.get(name, "")
+            name,
+            buffer.fx_node,
+            buffer.bytes,
+            plan.born[name],
+            min(plan.last_use[name], last),
+            plan.reuses.get(name, ""),
         )
         for name, buffer in plan.buffers.items()
     ]
@@ -274,4 +279,3 @@ def _cuda_graph(region: CompiledRegion, by_name: dict[str, r.Node]) -> r.CudaGra
                 r.SkipReason(rule, f"{by_name[step.fx_node].op}: {text}", step.fx_node, frames[0] if frames else None)
             )
     return r.CudaGraph(capturable=not reasons, skip_reasons=reasons)
-

@@ -16,6 +16,7 @@ never join (EXTERN).
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -169,7 +170,7 @@ def _match_levels(host: FusionGroup, guest: FusionGroup, host_index: Expr, guest
 
 
 def _restrict(index: Expr, dropped: Sequence[LoopVar]) -> Expr:
-    return index.subs({v: 0 for v in dropped}) if dropped else index
+    return index.subs(dict.fromkeys(dropped, 0)) if dropped else index
 
 
 # --- the partitioner -----------------------------------------------------------------------------------------------
@@ -235,7 +236,7 @@ class _Partitioner:
                 if name in self.writer and self.writer[name] != position:
                     after[self.writer[name]].add(position)
         effects = [i for i, s in enumerate(self.steps) if isinstance(s, Extern) and s.keeps_order]
-        for earlier, later in zip(effects, effects[1:], strict=False):
+        for earlier, later in itertools.pairwise(effects):
             after[earlier].add(later)
         for position, targets in after.items():
             targets.discard(position)
@@ -253,9 +254,7 @@ class _Partitioner:
                     self._merge(first, second, saved)
                     merged = True
                 except _Refuse as refusal:
-                    self.refused[a, b] = Refused(
-                        self._fx(a), self._fx(b), refusal.rule, refusal.detail, saved
-                    )
+                    self.refused[a, b] = Refused(self._fx(a), self._fx(b), refusal.rule, refusal.detail, saved)
             if not merged:
                 break
         apart = {pair: r for pair, r in self.refused.items() if self.group_of[pair[0]] is not self.group_of[pair[1]]}
@@ -276,7 +275,7 @@ class _Partitioner:
             if producer is not None and isinstance(self.steps[producer], Loop):
                 for reader in loops:
                     scored[producer, reader] = scored.get((producer, reader), 0) + 2 * size
-            for a, b in zip(loops, loops[1:], strict=False):
+            for a, b in itertools.pairwise(loops):
                 scored[a, b] = scored.get((a, b), 0) + size
         yield from sorted(scored, key=lambda pair: (-scored[pair], pair[1] - pair[0], pair))
 
@@ -302,10 +301,7 @@ class _Partitioner:
         self._check_domain(host, guest)
         mapping = self._find_mapping(host, guest)
         self._check_cycle(a, b)
-        maps = [
-            {var: substitute(expr, mapping) for var, expr in old.items()} if old else {}
-            for old in guest.maps
-        ]
+        maps = [{var: substitute(expr, mapping) for var, expr in old.items()} if old else {} for old in guest.maps]
         for index, loop in enumerate(guest.loops):
             if not maps[index]:
                 maps[index] = {v: mapping[v] for v in (*loop.xvars, *loop.rvars)}
@@ -420,9 +416,7 @@ class _Partitioner:
                     for n in self.successors[member]:
                         other = self.group_of.get(n)
                         if other is sink and group is not source:
-                            raise _Refuse(
-                                RefusalRule.CYCLE, f"{self._fx(member)} must run between them"
-                            )
+                            raise _Refuse(RefusalRule.CYCLE, f"{self._fx(member)} must run between them")
                         first = other.steps[0] if other is not None else n
                         if first <= limit and other is not source:
                             stack.append(n)
@@ -461,9 +455,9 @@ class _Partitioner:
                 unit_of[position] = unit_of[group.steps[0]]
         after: dict[int, set[int]] = defaultdict(set)
         waiting = [0] * len(units)
-        for step, targets in self.successors.items():
+        for source, targets in self.successors.items():
             for target in targets:
-                a, b = unit_of[step], unit_of[target]
+                a, b = unit_of[source], unit_of[target]
                 if a != b and b not in after[a]:
                     after[a].add(b)
                     waiting[b] += 1

@@ -110,13 +110,13 @@ def _split_multiples(expr: Expr, divisor: int) -> tuple[Expr, Expr]:
 
 @lru_cache(maxsize=1 << 16)
 def floor_div(expr: Expr, divisor: int) -> Expr:
-    """``expr // divisor`` for a non-negative ``expr`` and a positive ``divisor``, simplified by the variables' bounds."""
+    """``expr // divisor`` for ``expr >= 0`` and ``divisor > 0``, simplified by the variables' bounds."""
     expr = sympy.sympify(expr)
     if divisor == 1:
         return expr
     quotient, rest = _split_multiples(expr, divisor)
     low, high = bounds(rest)
-    if 0 <= low and high < divisor:
+    if low >= 0 and high < divisor:
         return quotient
     if low < 0:  # splitting would leave a negative remainder behind: keep the division whole
         return Quotient(expr, sympy.Integer(divisor))
@@ -127,13 +127,13 @@ def floor_div(expr: Expr, divisor: int) -> Expr:
 
 @lru_cache(maxsize=1 << 16)
 def mod(expr: Expr, divisor: int) -> Expr:
-    """``expr % divisor`` for a non-negative ``expr`` and a positive ``divisor``, simplified by the variables' bounds."""
+    """``expr % divisor`` for ``expr >= 0`` and ``divisor > 0``, simplified by the variables' bounds."""
     expr = sympy.sympify(expr)
     if divisor == 1:
         return sympy.Integer(0)
     _, rest = _split_multiples(expr, divisor)
     low, high = bounds(rest)
-    if 0 <= low and high < divisor:
+    if low >= 0 and high < divisor:
         return rest
     if low < 0:
         return Remainder(expr, sympy.Integer(divisor))

@@ -84,7 +84,9 @@ PRIMITIVES: dict[str, Primitive] = {
     **{name: Primitive(f"libdevice.{name}({{0}})", 8) for name in _LIBDEVICE_UNARY},
 }
 
-RESULT_IS_BOOL = frozenset("lt le gt ge eq ne logical_and logical_or logical_xor logical_not isnan isinf signbit".split())
+RESULT_IS_BOOL = frozenset(
+    "lt le gt ge eq ne logical_and logical_or logical_xor logical_not isnan isinf signbit".split()
+)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def compile_model(
     torch._dynamo.reset()
     args = tuple(inputs)
     if target.local:
-        model, args = _to_gpu(model, args)
+        model, args = to_gpu(model, args)
     library = KernelLibrary(target, binaries=not interpreting(), texts=True)
     session = Session(target, library, on_stage=on_stage)
     notify(StageEvent("capture", "", 0.0))
@@ -85,7 +85,7 @@ def compile_model(
     compiled = torch.compile(
         model, backend=lambda gm, example: fusescope(gm, example, options={"session": session}), dynamic=dynamic or None
     )
-    _run_once(compiled, args, training)
+    run_once(compiled, args, training)
     spent = sum(stage.ms for region in session.regions for stage in region.stages)
     capture_ms = max((time.perf_counter() - start) * 1e3 - spent, 0.0)
     if not session.regions:
@@ -106,7 +106,8 @@ def compile_model(
     return Compilation(report, compiled, model, args)
 
 
-def _to_gpu(model: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+def to_gpu(model: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The model and its inputs on this machine's GPU."""
     import torch
     from torch.utils import _pytree as pytree
 
@@ -115,7 +116,7 @@ def _to_gpu(model: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     return model, pytree.tree_map_only(torch.Tensor, lambda t: t.to("cuda"), inputs)
 
 
-def _run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bool) -> None:
+def run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bool) -> None:
     """Call the model so that everything is compiled; in training, the backward of the mean of its outputs too."""
     import torch
     from torch.utils import _pytree as pytree

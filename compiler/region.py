@@ -113,14 +113,14 @@ class KernelLibrary:
 
 
 def kernel_name(launch: Launch, number: int) -> str:
-    """"pointwise_add_mul_relu_0": the kind, the ops in order without repeats, a number that makes it unique."""
+    """ "pointwise_add_mul_relu_0": the kind, the ops in order without repeats, a number that makes it unique."""
     ops = list(dict.fromkeys(re.sub(r"_\d+$", "", node) for node in launch.origins))
     shown = "_".join(ops[:6]) + ("_etc" if len(ops) > 6 else "")
     return re.sub(r"\W", "_", f"{kind_of(launch.kernel)}_{shown}_{number}")
 
 
 def kind_of(kernel: KernelSource) -> str:
-    """"pointwise" or "reduction"."""
+    """ "pointwise" or "reduction"."""
     return "reduction" if kernel.domain.r is not None else "pointwise"
 
 

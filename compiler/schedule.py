@@ -46,9 +46,7 @@ def schedule(partition: Partition, program: Program) -> list[Scheduled]:
         if isinstance(unit, Extern):
             result.append(unit)
             continue
-        needed = [
-            loop.buffer for loop in unit.loops if loop.name in returned or readers[loop.name] - {position}
-        ]
+        needed = [loop.buffer for loop in unit.loops if loop.name in returned or readers[loop.name] - {position}]
         if not needed:
             continue  # nothing reads it: dead code that the capture left behind
         kernel = generate_kernel(unit, [b.name for b in needed])

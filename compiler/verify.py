@@ -7,12 +7,14 @@ roundings of its dtype, or no worse than twice eager's.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from compiler.ir import Buffer
 from compiler.region import CompiledRegion, KernelLibrary
 from compiler.report import KernelCheck
 from compiler.runtime.executable import build, gpu_launcher, interpreted_launcher, interpreting
@@ -34,7 +36,7 @@ def verify_model(
         RuntimeError: neither the interpreter nor a GPU is there to run kernels.
     """
     from compiler.backend import Session, default_target, fusescope
-    from compiler.pipeline import _run_once, _to_gpu
+    from compiler.pipeline import run_once, to_gpu
 
     if interpret and not interpreting():
         raise RuntimeError("TRITON_INTERPRET=1 must be set before Triton is imported")
@@ -43,7 +45,7 @@ def verify_model(
     torch._dynamo.reset()
     args = tuple(inputs)
     if not interpret:
-        model, args = _to_gpu(model, args)
+        model, args = to_gpu(model, args)
     target = default_target()
     library = KernelLibrary(target, binaries=not interpret, texts=False)
     session = Session(target, library)
@@ -56,7 +58,7 @@ def verify_model(
 
     options = {"session": session, "executable": watch}
     compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=options))
-    _run_once(compiled, args, training)
+    run_once(compiled, args, training)
     return [check for recorder in recorders for check in recorder.checks]
 
 
@@ -68,6 +70,7 @@ class _Recorder:
         self.checks: list[KernelCheck] = []
         self.kernels = {k.name: k for k in library.by_source.values()}
         self.launches = [s for s in region.steps if isinstance(s, Launch)]
+        self.nodes = {node.name: node for node in region.graph.graph.nodes}
         self.values: dict[str, torch.Tensor] = {}
         self._next = 0
 
@@ -106,37 +109,46 @@ class _Recorder:
         self, step: Launch, kernel: str, read: dict[str, torch.Tensor], written: dict[str, torch.Tensor]
     ) -> KernelCheck:
         worst = KernelCheck(self.region.name, step.name, kernel, 0.0, 0.0, 0.0, True)
-        known = {b.fx_node: read[b.name] for b in step.kernel.arguments if b.name in read}
-        partial = {b.name for b in step.stored if b.fx_node in known or _is_internal(b, self.region)}
+        known = {_key(b): read[b.name] for b in step.kernel.arguments if b.name in read and not self._internal(b)}
+        self.values.update({name: tensor.clone() for name, tensor in known.items() if name not in self.values})
+        partial = {b.name for b in step.stored if b.fx_node in known or self._internal(b)}
         for buffer in step.stored:
             if buffer.name in partial:
                 continue  # a partial result that no FX node stands for; the group that finishes it is checked
-            node = next(n for n in self.region.graph.graph.nodes if n.name == buffer.fx_node)
-            reads_partial = any(_is_internal(b, self.region) for b in step.kernel.arguments if b.name in read)
+            node = self.nodes[buffer.fx_node]
+            reads_partial = any(self._internal(b) for b in step.kernel.arguments if b.name in read)
             given = self.values if reads_partial else known
-            reference = _pick(evaluate(node, given, double=True), written[buffer.name])
-            eager = _pick(evaluate(node, given, double=False), written[buffer.name])
-            if reference is None or eager is None:
-                continue
             out = written[buffer.name]
+            references = _candidates(evaluate(node, given, double=True), out)
+            eagers = _candidates(evaluate(node, given, double=False), out)
+            if not references:
+                raise KeyError(f"{buffer.fx_node} has no result of size {tuple(out.shape)}")
             tolerance = TOLERANCE.get(out.dtype, 0.0)
-            error, eager_error = relative_error(out, reference), relative_error(eager, reference)
+            # an op with several results of one size: the buffer holds the one that it is closest to
+            error, which = min((relative_error(out, ref), i) for i, ref in enumerate(references))
+            eager_error = relative_error(eagers[which], references[which])
             ok = error <= max(tolerance, EAGER_FACTOR * eager_error)
             if not ok or error >= worst.error:
                 detail = "" if ok else f"{buffer.fx_node} is off"
                 worst = KernelCheck(
                     self.region.name, step.name, kernel, error, eager_error, tolerance, ok and worst.ok, detail
                 )
-        self.values.update({b.fx_node: written[b.name].clone() for b in step.stored if b.name not in partial})
+        for buffer in step.stored:
+            if buffer.name not in partial and isinstance(self.nodes[buffer.fx_node].meta.get("val"), torch.Tensor):
+                self.values[buffer.fx_node] = written[buffer.name].clone()
         return worst
 
+    def _internal(self, buffer: Buffer) -> bool:
+        """Whether the buffer holds part of an FX node's work (a partial sum, the mean inside a variance)."""
+        value = self.nodes[buffer.fx_node].meta.get("val")
+        if buffer.kind == "computed" and not isinstance(value, torch.Tensor):
+            return True
+        return buffer.kind == "computed" and tuple(buffer.size) != tuple(value.shape)
 
-def _is_internal(buffer: Any, region: CompiledRegion) -> bool:
-    """Whether the buffer holds part of an FX node's work (a partial sum, a mean inside a variance), not its value."""
-    node = next((n for n in region.graph.graph.nodes if n.name == buffer.fx_node), None)
-    value = node.meta.get("val") if node is not None else None
-    sizes = [tuple(t.shape) for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
-    return buffer.kind == "computed" and tuple(buffer.size) not in sizes
+
+def _key(buffer: Buffer) -> str:
+    """What ``evaluate`` looks a buffer up by: its FX node, or for one of several results of a call the buffer."""
+    return buffer.name if buffer.kind == "extern" else buffer.fx_node
 
 
 def _poison(tensor: torch.Tensor) -> None:
@@ -149,13 +161,11 @@ def _poison(tensor: torch.Tensor) -> None:
         tensor.fill_(torch.iinfo(tensor.dtype).max)
 
 
-def _pick(value: Any, like: torch.Tensor) -> torch.Tensor | None:
-    """The result among several that has the buffer's size."""
-    for item in pytree.tree_leaves(value):
-        if isinstance(item, torch.Tensor) and item.shape == like.shape:
-            if item.dtype.is_floating_point == like.dtype.is_floating_point:
-                return item
-    return None
+def _candidates(value: Any, like: torch.Tensor) -> list[torch.Tensor]:
+    """The results that have the buffer's size (broadcast dimensions of a kept reduction aside)."""
+    tensors = [item for item in pytree.tree_leaves(value) if isinstance(item, torch.Tensor)]
+    fitting = [t for t in tensors if t.dtype.is_floating_point == like.dtype.is_floating_point]
+    return [t.reshape(like.shape) for t in fitting if t.numel() == like.numel()]
 
 
 def evaluate(node: torch.fx.Node, known: dict[str, torch.Tensor], *, double: bool) -> Any:
@@ -173,8 +183,9 @@ def evaluate(node: torch.fx.Node, known: dict[str, torch.Tensor], *, double: boo
         if current in memo:
             stack.pop()
             continue
-        if current is not node and current.name in known:
-            memo[current] = widen(known[current.name])
+        name = _recorded_name(current, known)
+        if current is not node and name is not None:
+            memo[current] = widen(known[name])
             stack.pop()
             continue
         missing = [n for n in current.all_input_nodes if n not in memo]
@@ -191,6 +202,13 @@ def evaluate(node: torch.fx.Node, known: dict[str, torch.Tensor], *, double: boo
         memo[current] = widen(current.target(*args, **kwargs))
         stack.pop()
     return memo[node]
+
+
+def _recorded_name(node: torch.fx.Node, known: dict[str, torch.Tensor]) -> str | None:
+    names = [node.name, f"ext_{node.name}"]
+    if node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node):
+        names.append(f"ext_{node.args[0].name}_{node.args[1]}")
+    return next((name for name in names if name in known), None)
 
 
 def relative_error(value: torch.Tensor, reference: torch.Tensor) -> float:

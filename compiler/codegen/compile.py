@@ -58,7 +58,7 @@ def compile_binary(function: Any, source: KernelSource, config: KernelConfig, ta
     parameters = list(function.arg_names)
     pointers = len(source.arguments)
     signature = {p: POINTER_TYPES[b.dtype] for p, b in zip(parameters, source.arguments, strict=False)}
-    signature.update({p: "constexpr" for p in parameters[pointers:]})
+    signature.update(dict.fromkeys(parameters[pointers:], "constexpr"))
     constants = {(pointers + i,): config.blocks[p] for i, p in enumerate(parameters[pointers:])}
     attributes = {(i,): [["tt.divisibility", 16]] for i in range(pointers)}
     kernel_source = ASTSource(function, signature, constants, attributes)

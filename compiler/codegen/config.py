@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from compiler.codegen.kernel import KernelSource
 from compiler.report import Target
 
-
 INTERPRETER_BLOCK = 1 << 19  # elements; Triton refuses blocks beyond 2^20
 
 
@@ -94,9 +93,7 @@ def _persistent(kernel: KernelSource, target: Target) -> list[KernelConfig]:
         if xblock * rblock > 16384:
             continue
         for per_thread in (8, 16, 4):
-            choices.append(
-                KernelConfig({"XBLOCK": xblock, "RBLOCK": rblock}, _warps(xblock * rblock, per_thread), 1)
-            )
+            choices.append(KernelConfig({"XBLOCK": xblock, "RBLOCK": rblock}, _warps(xblock * rblock, per_thread), 1))
     if not choices:
         choices = [KernelConfig({"XBLOCK": 1, "RBLOCK": rblock}, 16, 1)]
     return _unique(choices)
@@ -106,17 +103,13 @@ def _looped(kernel: KernelSource, target: Target) -> list[KernelConfig]:
     domain = kernel.domain
     assert domain.r is not None
     r = next_power_of_2(domain.r.numel)
+    shapes: tuple[tuple[int, int, int], ...]
     if domain.inner:
         shapes = ((1, 2048, 8), (1, 4096, 16), (1, 1024, 4), (2, 2048, 8), (4, 512, 8))
     else:
         shapes = ((64, 32, 8), (128, 16, 8), (32, 64, 8), (64, 16, 4), (32, 32, 4), (128, 64, 16))
     rows = next_power_of_2(domain.x.numel)
-    return _unique(
-        [
-            KernelConfig({"XBLOCK": min(x, rows), "RBLOCK": min(rb, r)}, warps, 1)
-            for x, rb, warps in shapes
-        ]
-    )
+    return _unique([KernelConfig({"XBLOCK": min(x, rows), "RBLOCK": min(rb, r)}, warps, 1) for x, rb, warps in shapes])
 
 
 def interpreter_config(kernel: KernelSource, config: KernelConfig) -> KernelConfig:

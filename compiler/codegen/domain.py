@@ -116,9 +116,7 @@ def _is_transposed(slow: LoopVar, fast: LoopVar, accesses: Sequence[Access]) -> 
     return any(_stride(a.index, slow) == 1 and fast in a.index.free_symbols for a in accesses)
 
 
-def _merge(
-    prefix: str, order: Sequence[LoopVar], accesses: Sequence[Access], mapping: dict[LoopVar, Expr]
-) -> Axis:
+def _merge(prefix: str, order: Sequence[LoopVar], accesses: Sequence[Access], mapping: dict[LoopVar, Expr]) -> Axis:
     """Neighbouring loops that every access treats as one become one."""
     runs: list[list[LoopVar]] = []
     for var in order:
@@ -154,8 +152,6 @@ def axis_variables(axis: Axis) -> list[tuple[LoopVar, str]]:
         text = flat if stride == 1 else f"({flat} // {stride})" if position else f"{flat} // {stride}"
         result.append((var, text if position == 0 else f"{text} % {var.extent}"))
     return result
-
-
 
 
 def fold_axes(index: Expr, axes: Sequence[Axis]) -> Expr:

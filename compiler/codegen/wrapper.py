@@ -79,9 +79,7 @@ class _Writer:
             return f"reinterpret({source}, {buffer.size}, {buffer.stride}, 0)"
         if buffer.device.type == "cuda":
             return f"empty_strided_cuda({buffer.size}, {buffer.stride}, {buffer.dtype})"
-        return (
-            f"empty_strided({buffer.size}, {buffer.stride}, dtype={buffer.dtype}, device='{buffer.device}')"
-        )
+        return f"empty_strided({buffer.size}, {buffer.stride}, dtype={buffer.dtype}, device='{buffer.device}')"
 
     def _extern(self, step: Extern) -> None:
         target = self._target(step.target)
@@ -135,9 +133,7 @@ class _Writer:
 
     def _free(self, position: int, step: Scheduled) -> None:
         """Let go of what was used for the last time, but for storage that a later buffer takes over."""
-        names = dict.fromkeys(
-            [*step.reads, *(b.name for b in writes_of(step)), *self._untracked(step)]
-        )
+        names = dict.fromkeys([*step.reads, *(b.name for b in writes_of(step)), *self._untracked(step)])
         dead = [
             n
             for n in names
@@ -151,4 +147,3 @@ class _Writer:
             return []
         names = [f"{step.name}_{i}" if step.multiple else step.name for i in range(len(step.outputs))]
         return [n for n, output in zip(names, step.outputs, strict=True) if output is None]
-

@@ -93,7 +93,7 @@ class GraphLowering:
     def __init__(self, gm: torch.fx.GraphModule, target: Target) -> None:
         self.gm = gm
         self.target = target
-        self.node: torch.fx.Node = next(iter(gm.graph.nodes))
+        self.node: Any = next(iter(gm.graph.nodes))
         self._env: dict[torch.fx.Node, Any] = {}
         self._steps: list[Step] = []
         self._constants: dict[str, torch.Tensor] = {}
@@ -133,7 +133,7 @@ class GraphLowering:
         return lazy.buffer
 
     def _attribute(self, node: torch.fx.Node) -> None:
-        value = self.gm
+        value: Any = self.gm
         for part in str(node.target).split("."):
             value = getattr(value, part)
         if not isinstance(value, torch.Tensor):
@@ -220,7 +220,7 @@ class GraphLowering:
         rsizes = [source.size[d] for d in dims]
         count = self._split_count(product([v.extent for v in xvars.values()]), product(rsizes), plan.kind)
         if count > 1:
-            source_lazy, reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
+            _source_lazy, reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
             value = plan.epilogue(reduce_value)
         else:
             rvars = tuple(self._var(s) for s in rsizes)
@@ -347,7 +347,7 @@ class GraphLowering:
             name,
             tuple(value.shape),
             tuple(value.stride()) if value.layout is torch.strided else (),
-            value.storage_offset() if value.layout is torch.strided else 0,
+            int(value.storage_offset()) if value.layout is torch.strided else 0,
             value.dtype,
             value.device,
         )
@@ -375,9 +375,7 @@ class GraphLowering:
 
     # --- library calls ---------------------------------------------------------------------------------------------
 
-    def _extern(
-        self, node: torch.fx.Node, args: Any, kwargs: Any, reason: ExternReason, detail: str
-    ) -> Any:
+    def _extern(self, node: torch.fx.Node, args: Any, kwargs: Any, reason: ExternReason, detail: str) -> Any:
         mutated = extern.mutated_arguments(node)
         if mutated:
             self._evaluate_pending_reads(node)
@@ -400,7 +398,7 @@ class GraphLowering:
         for target in mutated:
             lazies = [lazy for lazy in pytree.tree_leaves(self._arg_of(target)) if isinstance(lazy, Lazy)]
             writes.extend(self._reference(lazy).buffer.name for lazy in lazies)
-        value = node.meta.get("val")
+        value: Any = node.meta.get("val")
         multiple = isinstance(value, tuple | list)
         results: list[Any] = []
         buffers: list[Buffer | None] = []
@@ -410,7 +408,7 @@ class GraphLowering:
             if isinstance(item, torch.Tensor) and aliased is None:
                 lazy = self._lazy_for(item, node.name)
                 lazy.buffer = self._buffer(f"ext_{name}", item, "extern", node.name)
-                lazy.offset = 0 if item.layout is not torch.strided else item.storage_offset()
+                lazy.offset = 0 if item.layout is not torch.strided else int(item.storage_offset())
                 results.append(lazy)
                 buffers.append(lazy.buffer)
             else:
@@ -479,9 +477,7 @@ def _is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:
     return True
 
 
-def _masked_to_identity(
-    value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]
-) -> Value:
+def _masked_to_identity(value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]) -> Value:
     """``value`` where ``inside`` holds, read only there, and the combination's neutral element elsewhere."""
     rewritten = masked(rewrite(value, mapping, {}), inside)
     return Op(plan.accumulate, "where", (inside, rewritten, identity(plan.kind, plan.accumulate)))

@@ -22,7 +22,7 @@ def position(value: Value, size: int, wrap: bool = True) -> Expr:
     A position that is itself made of loop variables (an arange) needs no indirection.
     """
     value = cast(value, torch.int64)
-    if isinstance(value, IndexValue) and 0 <= bounds(value.expr)[0] and bounds(value.expr)[1] < size:
+    if isinstance(value, IndexValue) and bounds(value.expr)[0] >= 0 and bounds(value.expr)[1] < size:
         return value.expr
     if wrap:
         negative = op("lt", torch.bool, value, const(0, torch.int64))
@@ -87,9 +87,7 @@ def index_tensor(scope: Scope, x: Lazy, indices: Sequence[Lazy | None]) -> Lazy:
     def compute(index: Index) -> Value:
         chosen = index[first : first + len(shape)]
         rest = iter(index[:first] + index[first + len(shape) :])
-        by_dim = {
-            dim: position(t.load(broadcast_index(t, chosen)), x.size[dim]) for dim, t in named
-        }
+        by_dim = {dim: position(t.load(broadcast_index(t, chosen)), x.size[dim]) for dim, t in named}
         return source.load(tuple(by_dim[d] if d in by_dim else next(rest) for d in range(len(x.size))))
 
     return scope.pointwise((source, *(t for _, t in named)), compute)

@@ -8,8 +8,7 @@ from typing import Any
 
 import sympy
 import torch
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as KIND
-from torch._prims_common import elementwise_dtypes
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from compiler.index import Index
 from compiler.ir import Lazy, Value
@@ -19,6 +18,7 @@ from compiler.ops import cast, const, op
 aten = torch.ops.aten
 prims = torch.ops.prims
 Body = Callable[..., Value]
+KIND = ELEMENTWISE_TYPE_PROMOTION_KIND
 
 
 def broadcast_index(lazy: Lazy, index: Index) -> Index:
@@ -27,7 +27,7 @@ def broadcast_index(lazy: Lazy, index: Index) -> Index:
     return tuple(sympy.Integer(0) if size == 1 else i for size, i in zip(lazy.size, trailing, strict=True))
 
 
-def elementwise(scope: Scope, body: Body, kind: KIND, operands: Sequence[Any]) -> Lazy:
+def elementwise(scope: Scope, body: Body, kind: ELEMENTWISE_TYPE_PROMOTION_KIND, operands: Sequence[Any]) -> Lazy:
     """Apply ``body(dtype, *values)`` to broadcast operands, promoted by ``kind``, cast to the node's output dtype."""
     tensors = [x for x in operands if isinstance(x, Lazy)]
     if any(not isinstance(x, Lazy | bool | int | float) for x in operands):
@@ -53,7 +53,7 @@ def _probe(lazy: Lazy) -> torch.Tensor:
     return torch.empty((1,) * len(lazy.size), dtype=lazy.dtype, device="meta")
 
 
-def _register(ops: Sequence[Any], kind: KIND, body: Body) -> None:
+def _register(ops: Sequence[Any], kind: ELEMENTWISE_TYPE_PROMOTION_KIND, body: Body) -> None:
     def rule(scope: Scope, *operands: Any, **kwargs: Any) -> Lazy:
         if kwargs:
             raise NotLowered(f"keyword arguments {sorted(kwargs)}")
@@ -74,7 +74,9 @@ def _round_to(dtype: torch.dtype, value: Value) -> Value:
 
 for _name in "neg abs maximum minimum".split():
     _register([getattr(aten, _name)], KIND.DEFAULT, _primitive(_name))
-_register([aten.mul], KIND.DEFAULT, lambda dtype, a, b: op("logical_and" if dtype is torch.bool else "mul", dtype, a, b))
+_register(
+    [aten.mul], KIND.DEFAULT, lambda dtype, a, b: op("logical_and" if dtype is torch.bool else "mul", dtype, a, b)
+)
 for _name in (
     "exp log sqrt rsqrt sin cos tan tanh sinh cosh asin acos atan asinh acosh atanh erf erfc erfinv expm1 log1p log2 "
     "log10 exp2 sigmoid lgamma"
@@ -83,9 +85,7 @@ for _name in (
 for _name in "atan2".split():
     _register([getattr(aten, _name)], KIND.INT_TO_FLOAT, _primitive(_name))
 for _name in "hypot copysign nextafter".split():
-    _register(
-        [getattr(aten, _name)], KIND.INT_TO_FLOAT if _name == "copysign" else KIND.DEFAULT, _primitive(_name)
-    )
+    _register([getattr(aten, _name)], KIND.INT_TO_FLOAT if _name == "copysign" else KIND.DEFAULT, _primitive(_name))
 for _name in "lt le gt ge eq ne".split():
     _register([getattr(aten, _name)], KIND.ALWAYS_BOOL, _primitive(_name))
 _register([prims.ne], KIND.ALWAYS_BOOL, _primitive("ne"))

@@ -9,6 +9,7 @@ import torch
 
 from compiler.index import Index, product
 from compiler.ir import Lazy, Value
+from compiler.lowering.pointwise import KIND, elementwise
 from compiler.lowering.registry import NotLowered, ReductionPlan, Scope, lower
 from compiler.ops import cast, const, op
 
@@ -77,7 +78,7 @@ def prod(scope: Scope, x: Lazy, dims: Any = None, keepdim: bool = False, dtype: 
     return _simple(scope, x, "prod", dims, keepdim, accumulator(scope.output.dtype))
 
 
-@lower(aten.amax, aten.amin, prims.xla_amax if hasattr(prims, "xla_amax") else aten.amax)
+@lower(aten.amax, aten.amin)
 def extremum(scope: Scope, x: Lazy, dims: Any = None, keepdim: bool = False) -> Lazy:
     """The largest or smallest element; NaN wins."""
     kind = "max" if scope.node.target.overloadpacket is aten.amax else "min"
@@ -88,17 +89,18 @@ def extremum(scope: Scope, x: Lazy, dims: Any = None, keepdim: bool = False) -> 
 
 
 @lower(aten.max, aten.min)
-def extremum_and_position(scope: Scope, x: Lazy, dim: int | None = None, keepdim: bool = False) -> Any:
+def extremum_and_position(scope: Scope, x: Lazy, dim: Any = None, keepdim: bool = False) -> Any:
     """Over everything: the extremum; over one dimension: the extremum and its first position."""
     name = scope.node.target.overloadpacket.__name__
     if x.dtype is torch.bool:
         raise NotLowered("an extremum of booleans")
     accumulate = accumulator(x.dtype) if x.dtype.is_floating_point else x.dtype
-    if isinstance(dim, Lazy):
-        from compiler.lowering.pointwise import KIND, elementwise
-
+    if isinstance(dim, Lazy):  # max.other: elementwise
         return elementwise(
-            scope, lambda dtype, a, b: op("maximum" if name == "max" else "minimum", dtype, a, b), KIND.DEFAULT, (x, dim)
+            scope,
+            lambda dtype, a, b: op("maximum" if name == "max" else "minimum", dtype, a, b),
+            KIND.DEFAULT,
+            (x, dim),
         )
     if dim is None:
         return _simple(scope, x, name, None, False, accumulate)
@@ -113,9 +115,7 @@ def extremum_and_position(scope: Scope, x: Lazy, dim: int | None = None, keepdim
     return value, _position(scope, x, "arg" + name, dims, keepdim, scope.output[1])
 
 
-def _position(
-    scope: Scope, x: Lazy, kind: str, dims: tuple[int, ...], keepdim: bool, output: torch.Tensor
-) -> Lazy:
+def _position(scope: Scope, x: Lazy, kind: str, dims: tuple[int, ...], keepdim: bool, output: torch.Tensor) -> Lazy:
     accumulate = accumulator(x.dtype) if x.dtype.is_floating_point else x.dtype
     plan = ReductionPlan(kind, x, dims, keepdim, accumulate, lambda v, _: cast(v, accumulate), lambda v: v)
     return scope.reduce(plan, tuple(output.shape), torch.int64, output)

@@ -7,8 +7,10 @@ an extern call with that reason.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import torch
@@ -43,7 +45,7 @@ class ReductionPlan:
 class Scope(Protocol):
     """What a rule may ask of the graph being lowered. ``node`` is the FX node, ``output`` its fake value."""
 
-    node: torch.fx.Node
+    node: Any
 
     @property
     def output(self) -> Any:
@@ -55,7 +57,7 @@ class Scope(Protocol):
         """A result computed element by element, shaped like ``like`` (the node's own output by default)."""
 
     def view(self, base: Lazy, reindex: Callable[[Index], Index], like: torch.Tensor | None = None) -> Lazy:
-        """A view laid out as ``like`` (the node's output): its element at an index is the base's at ``reindex(index)``."""
+        """A view laid out as ``like``: its element at an index is the base's at ``reindex(index)``."""
 
     def reduce(self, plan: ReductionPlan, size: Sequence[int], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
         """A reduction's result in memory, laid out like ``like`` or contiguous where that is None."""
@@ -79,11 +81,16 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
     return register
 
 
+@cache
+def _load_families() -> None:
+    """The families register their rules when imported."""
+    for family in ("creation", "indexing", "pointwise", "reductions", "shapes", "views"):
+        importlib.import_module(f"compiler.lowering.{family}")
+
+
 def rule_for(op: Any) -> Rule | None:
     """The rule of an overload: its own, or its packet's."""
-    # The families register themselves when imported; torch is loaded by then, so this costs little.
-    from compiler.lowering import creation, indexing, pointwise, reductions, shapes, views  # noqa: F401
-
+    _load_families()
     found = _RULES.get(op)
     if found is None and isinstance(op, torch._ops.OpOverload):
         found = _RULES.get(op.overloadpacket)

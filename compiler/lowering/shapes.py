@@ -63,7 +63,9 @@ def cat(scope: Scope, tensors: Sequence[Lazy], dim: int = 0) -> Lazy:
             if inside:
                 mask = inside[0] if len(inside) == 1 else op("logical_and", torch.bool, *inside)
                 value = masked(value, mask)
-            result = value if result is None else op("where", output.dtype, _less(index[at], ends[number]), value, result)
+            result = (
+                value if result is None else op("where", output.dtype, _less(index[at], ends[number]), value, result)
+            )
         assert result is not None
         return result
 

@@ -46,7 +46,8 @@ def transpose(scope: Scope, x: Lazy, *dims: int) -> Lazy:
         order[a], order[b] = order[b], order[a]
     else:
         order.reverse()
-    return permute(scope, x, order)
+    result: Lazy = permute(scope, x, order)
+    return result
 
 
 @lower(aten.expand)

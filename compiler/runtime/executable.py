@@ -63,16 +63,14 @@ class Executable:
     Inputs that are not aligned as the kernels assume, or not laid out as captured, are copied first.
     """
 
-    _boxed_call = True  # AOTAutograd then passes a list, which the wrapper empties to free inputs early
-
     def __init__(self, call: Callable[[list[Any]], Any], inputs: Sequence[Buffer | None], checked: Sequence[int]):
         self._call = call
         self._inputs = tuple(inputs)
         self._checked = tuple(checked)
 
-    def __call__(self, args: list[Any]) -> Any:
-        """Run once. ``args`` is emptied."""
-        args = list(args)
+    def __call__(self, inputs: Sequence[Any]) -> Any:
+        """Run once."""
+        args = list(inputs)
         for i in self._checked:
             if args[i].data_ptr() % ALIGNMENT:
                 args[i] = _aligned_copy(args[i])
