@@ -15,6 +15,7 @@ from app.layout.ranks import Cancelled, rank_items
 INNER_STUB = Size(88.0, 18.0)  # one width for all, so that groups which differ in names only share a shape
 _SPACING = Spacing(across=16.0, down=22.0)
 _PADDING = 14.0
+_STACK_GAP = 20.0
 _LONGEST = 12  # ranks that an edge may cross inside a group before it is cut to a stub
 _LONGEST_EXIT = 40  # ranks to the group's bottom from which a value still gets a port there
 
@@ -58,6 +59,34 @@ class GroupShape:
     inner: dict[tuple[int, int], list[int]]
     cut_edges: frozenset[tuple[int, int]]  # producers as in stubs
     stubs: tuple[InnerStub, ...]
+
+
+def stack_shape(sizes: tuple[Size, ...]) -> GroupShape:
+    """Nodes under one another, each read by the next alone; without a frame, a title or ports of its own."""
+    width = max(size.width for size in sizes)
+    rects: list[tuple[float, float, float, float]] = []
+    pieces: list[tuple[float, float, float, float]] = []
+    top = 0.0
+    for size in sizes:
+        if rects:
+            pieces.append((width / 2, top, width / 2, top + _STACK_GAP))
+            top += _STACK_GAP
+        rects.append(((width - size.width) / 2, top, *size))
+        top += size.height
+    last = len(sizes) - 1
+    return GroupShape(
+        width=width,
+        height=top,
+        rects=np.array(rects, np.float32),
+        pieces=np.array(pieces, np.float32),
+        in_ports={},
+        out_ports={last: width / 2},
+        entries={},
+        exits={last: []},
+        inner={(i, i + 1): [i] for i in range(last)},
+        cut_edges=frozenset(),
+        stubs=(),
+    )
 
 
 def lay_out_group(structure: GroupStructure, cancelled: Cancelled | None = None) -> GroupShape:

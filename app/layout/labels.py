@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from app.layout.graph_layout import NodeStyle
@@ -43,12 +42,7 @@ def node_title(node: Node) -> str:
 
 def shape_text(tensor: TensorInfo) -> str:
     """A shape as "8×1024×768"; "scalar" for no dimensions."""
-    return _shape_text(tuple(tensor.shape))
-
-
-@lru_cache(maxsize=4096)
-def _shape_text(shape: tuple[int | str, ...]) -> str:
-    return "×".join(map(str, shape)) if shape else "scalar"
+    return "×".join(map(str, tensor.shape)) if tensor.shape else "scalar"
 
 
 def dtype_text(dtype: str) -> str:

@@ -34,19 +34,24 @@ class Link(NamedTuple):
 
 @dataclass
 class Items:
-    """The boxes to arrange. ``low`` ones sit at the bottom of their row, near their consumers."""
+    """The boxes to arrange. ``low`` ones sit at the bottom of their row, near their consumers.
+
+    ``head`` is the width of a box's top side, where edges without a fixed port arrive.
+    """
 
     width: list[float] = field(default_factory=list)
     height: list[float] = field(default_factory=list)
     rank: list[int] = field(default_factory=list)
     low: list[bool] = field(default_factory=list)
+    head: list[float] = field(default_factory=list)
 
-    def add(self, width: float, height: float, rank: int, low: bool = False) -> int:
+    def add(self, width: float, height: float, rank: int, low: bool = False, head: float | None = None) -> int:
         """Appends an item and returns its index."""
         self.width.append(width)
         self.height.append(height)
         self.rank.append(rank)
         self.low.append(low)
+        self.head.append(width if head is None else head)
         return len(self.rank) - 1
 
 
@@ -139,7 +144,6 @@ class _Graph:
         self._sweep(down, _either(above, below), False, spacing, cancelled)
         both = [up_ + down_ for up_, down_ in zip(above, below, strict=True)]
         self._sweep(up, both, False, spacing, cancelled)
-        self._sweep(down, both, False, spacing, cancelled)
         self._straighten(above, spacing)
 
     def _pack(self, row: int, spacing: Spacing) -> None:
@@ -178,6 +182,10 @@ class _Graph:
             if not count % 128:
                 poll(cancelled)
             layer = self.layers[row]
+            if len(layer) == 1 and len(neighbours[layer[0]]) == 1:
+                other, shift, _ = neighbours[layer[0]][0]
+                x[layer[0]] = x[other] + shift
+                continue
             wished: list[float] = []
             weights: list[float] = []
             for item in layer:
@@ -199,14 +207,12 @@ class _Graph:
                 x[layer[0]] = wished[0]
                 continue
             offsets = self.offsets[row]
-            if reorder:
+            if reorder and wished != sorted(wished):
                 order = sorted(range(len(layer)), key=wished.__getitem__)
-                ordered = [layer[i] for i in order]
-                if ordered != layer:
-                    layer[:] = ordered
-                    wished = [wished[i] for i in order]
-                    weights = [weights[i] for i in order]
-                    offsets = self._measure(row, spacing)
+                layer[:] = [layer[i] for i in order]
+                wished = [wished[i] for i in order]
+                weights = [weights[i] for i in order]
+                offsets = self._measure(row, spacing)
             for item, value in zip(layer, place_in_order(wished, weights, offsets), strict=True):
                 x[item] = value
 
@@ -381,7 +387,7 @@ class _Graph:
             free.setdefault(target, []).append((origin, i))
         for target, arriving in free.items():
             arriving.sort()
-            room = max(self.width[target] / 2 - 8.0, 0.0)
+            room = max(self.items.head[target] / 2 - 8.0, 0.0)
             step = min(_PORT_SPACING, 2 * room / max(len(arriving) - 1, 1))
             # An edge from straight above stays straight; the others come in beside it.
             wished = [min(max(origin, x[target] - room), x[target] + room) for origin, _ in arriving]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from app.layout.graph_layout import NodeStyle
 from app.layout.ranks import rank_items, topological_order
@@ -15,11 +14,7 @@ _SHARED_FROM, _SHARED_LIMIT = 6, 3  # an input of more units than this is drawn 
 _MOST_STUBS = 6  # at one unit; more become one stub that counts them
 
 
-class Net(NamedTuple):
-    """A value on its way into a unit."""
-
-    producer: int  # node
-    target: int  # unit
+Net = tuple[int, int]  # a value's node and the unit that it goes into
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,7 @@ def plan_nets(graph: UnitGraph) -> Nets:
     Without the cut, inputs that every layer reads (rotary tables, masks) would take a place in every row.
     """
     units, unit_of = graph.units, graph.unit_of
-    nets = [Net(producer, target) for target, unit in enumerate(units) for producer in unit.inputs]
+    nets = [(producer, target) for target, unit in enumerate(units) for producer in unit.inputs]
     successors: list[dict[int, None]] = [{} for _ in units]
     for producer, target in nets:
         successors[unit_of[producer]][target] = None
@@ -54,12 +49,13 @@ def plan_nets(graph: UnitGraph) -> Nets:
     lines: list[Net] = []
     cut: dict[int, list[int]] = {}
     for net, span, limit in zip(nets, spans, limits, strict=True):
-        shape = units[unit_of[net.producer]].shape
-        has_port = shape is None or graph.local_of[net.producer] in shape.out_ports
-        if 0 < span <= limit and has_port and (unit_of[net.producer], net.target) not in back:
+        producer, target = net
+        shape = units[unit_of[producer]].shape
+        has_port = shape is None or graph.local_of[producer] in shape.out_ports
+        if 0 < span <= limit and has_port and (unit_of[producer], target) not in back:
             lines.append(net)
         else:
-            cut.setdefault(net.target, []).append(net.producer)
+            cut.setdefault(target, []).append(producer)
     if any(rank[target] == 0 for target in cut):
         rank = [r + 1 for r in rank]  # room for stubs above the first row
     return Nets(rank, late, lines, cut, {target for target, all_ in cut.items() if len(all_) > _MOST_STUBS})

@@ -12,12 +12,7 @@ def place_in_order(wished: Sequence[float], weight: Sequence[float], offset: Seq
     solves exactly in linear time.
     """
     goals = [wish - distance for wish, distance in zip(wished, offset, strict=True)]
-    before = goals[0]
-    for goal in goals:
-        if goal < before:
-            break
-        before = goal
-    else:
+    if goals == sorted(goals):
         return list(wished)
     values: list[float] = []  # mean of each pool
     weights: list[float] = []

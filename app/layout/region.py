@@ -75,12 +75,12 @@ class _Assembly:
     def run(self, cancelled: Cancelled | None) -> GraphLayout:
         """The whole upper level."""
         units = self.graph.units
-        connected = {net.target for net in self.nets.lines} | set(self.nets.cut)
-        connected |= {self.graph.unit_of[net.producer] for net in self.nets.lines}
+        connected = {target for _, target in self.nets.lines} | set(self.nets.cut)
+        connected |= {self.graph.unit_of[producer] for producer, _ in self.nets.lines}
         connected |= {self.graph.unit_of[producer] for cut in self.nets.cut.values() for producer in cut}
         for i, unit in enumerate(units):
             if i in connected:
-                self.place[i] = self.items.add(unit.width, unit.height, self.nets.rank[i], self.nets.late[i])
+                self.place[i] = self.items.add(unit.width, unit.height, self.nets.rank[i], self.nets.late[i], unit.head)
         self._add_lines()
         self._add_stubs()
         self._add_tails()
@@ -95,15 +95,15 @@ class _Assembly:
         return unit.shape.out_ports[self.graph.local_of[producer]] - unit.width / 2
 
     def _in_offset(self, producer: int, unit: Unit) -> float | None:
-        """Where a value enters a unit. None for a node, and for a group in which the value has only inner stubs."""
-        if unit.shape is None:
+        """Where a value enters a unit. None for lone nodes, and for a group in which it has only inner stubs."""
+        if unit.shape is None or not unit.name:
             return None
         port = unit.shape.in_ports.get(unit.input_number[producer])
         return None if port is None else port - unit.width / 2
 
     def _enters(self, net: Net) -> bool:
-        unit = self.graph.units[net.target]
-        return unit.shape is None or self._in_offset(net.producer, unit) is not None
+        unit = self.graph.units[net[1]]
+        return not unit.name or self._in_offset(net[0], unit) is not None
 
     def _link(self, link: Link) -> int:
         self.links.append(link)
@@ -113,15 +113,16 @@ class _Assembly:
         units, unit_of = self.graph.units, self.graph.unit_of
         for net in self.nets.lines:
             if self._enters(net):
-                source, target = self.place[unit_of[net.producer]], self.place[net.target]
-                arrive = self._in_offset(net.producer, units[net.target])
-                self.line_link[net] = self._link(Link(source, target, self._out_offset(net.producer), arrive))
+                producer, target = net
+                arrive = self._in_offset(producer, units[target])
+                link = Link(self.place[unit_of[producer]], self.place[target], self._out_offset(producer), arrive)
+                self.line_link[net] = self._link(link)
 
     def _add_stubs(self) -> None:
         """A label above each consumer of a cut value; one that counts them where there are many."""
         for target, producers in self.nets.cut.items():
             unit, item = self.graph.units[target], self.place[target]
-            producers = [p for p in producers if self._enters(Net(p, target))]
+            producers = [p for p in producers if self._enters((p, target))]
             groups = [producers] if target in self.nets.counted else [[p] for p in producers]
             for sources in filter(None, groups):
                 single = len(sources) == 1
@@ -131,10 +132,10 @@ class _Assembly:
                 for producer in sources:
                     link = Link(stub, item, 0.0, self._in_offset(producer, unit))
                     # A node takes one line from a stub, a group one into each port.
-                    if unit.shape is None and producer != sources[0]:
-                        self.stub_links[Net(producer, target)] = self.stub_links[Net(sources[0], target)]
+                    if not unit.name and producer != sources[0]:
+                        self.stub_links[producer, target] = self.stub_links[sources[0], target]
                     else:
-                        self.stub_links[Net(producer, target)] = self._link(link)
+                        self.stub_links[producer, target] = self._link(link)
 
     def _add_tails(self) -> None:
         """Below each producer of cut values, a label that says where they go."""
@@ -195,9 +196,10 @@ class _Assembly:
                 node_rect[unit.members[0]] = (left, top, unit.width, unit.height)
                 continue
             node_rect[unit.members] = unit.shape.rects + np.array([left, top, 0, 0], np.float32)
-            node_group[unit.members] = len(boxes)
-            boxes.append((left, top, unit.width, unit.height))
-            box_names.append(unit.name)
+            if unit.name:
+                node_group[unit.members] = len(boxes)
+                boxes.append((left, top, unit.width, unit.height))
+                box_names.append(unit.name)
             base[i] = total
             total += len(unit.shape.pieces)
             pieces.append(unit.shape.pieces + np.array([left, top, left, top], np.float32))
@@ -230,42 +232,44 @@ class _Assembly:
         """The pieces of every FX edge: out of the producer's group, across, into the consumer's group."""
         graph, local_of = self.graph, self.graph.local_of
         for i, unit in enumerate(graph.units):
+            first = base[i]
             if unit.shape is not None:
                 for a, b in unit.inner:
                     local = (local_of[a], local_of[b])
-                    used = [base[i] + piece for piece in unit.shape.inner[local]]
+                    used = [first + piece for piece in unit.shape.inner[local]]
                     self._edge(a, b, used, local in unit.shape.cut_edges)
                 for a, b in unit.late_edges:
                     self._edge(a, b, [], True)
             for number, (producer, consumers) in enumerate(unit.inputs.items()):
-                net = Net(producer, i)
+                net = (producer, i)
                 across = self._across(net, done, base)
                 is_cut = net not in self.line_link
                 for consumer in consumers:
-                    if unit.shape is None:
+                    if unit.shape is None or not unit.name:
                         self._edge(producer, consumer, across, is_cut)
                         continue
-                    inside = [base[i] + piece for piece in unit.shape.entries[number, local_of[consumer]]]
-                    if (~number, local_of[consumer]) in unit.shape.cut_edges:
+                    local = (number, local_of[consumer])
+                    inside = [first + piece for piece in unit.shape.entries[local]]
+                    if (~number, local[1]) in unit.shape.cut_edges:
                         self._edge(producer, consumer, inside, True)
                     else:
                         self._edge(producer, consumer, across + inside, is_cut)
 
     def _across(self, net: Net, done: Arrangement, base: list[int]) -> list[int]:
-        source = self.graph.unit_of[net.producer]
+        """A net's pieces outside groups: its line, or the producer's tail and the consumer's stub."""
+        producer, target = net
+        source = self.graph.unit_of[producer]
         shape = self.graph.units[source].shape
-        if net in self.line_link:
-            link = self.line_link[net]
-        elif net.producer in self.tail_link:
-            link = self.tail_link[net.producer]
-        else:
-            link = -1
-        leaving: list[int] = []
+        link = self.line_link.get(net, -1)
+        if link < 0:
+            link = self.tail_link.get(producer, -1)
+        pieces: list[int] = done.link_pieces[link] if link >= 0 else []
         if shape is not None and link >= 0:
-            leaving = [base[source] + piece for piece in shape.exits[self.graph.local_of[net.producer]]]
-        pieces = leaving + (done.link_pieces[link] if link >= 0 else [])
+            leaving = shape.exits[self.graph.local_of[producer]]
+            if leaving:
+                pieces = [base[source] + piece for piece in leaving] + pieces
         if net in self.stub_links:
-            pieces = pieces + done.link_pieces[self.stub_links[net]]
+            pieces = pieces + done.link_pieces[self.stub_links[producer, target]]
         return pieces
 
     def _edge(self, producer: int, consumer: int, pieces: list[int], is_cut: bool) -> None:

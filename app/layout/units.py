@@ -1,25 +1,28 @@
-"""The upper level's units: one per fusion group, per extern call of several nodes, and per node that stands alone."""
+"""The upper level's units: one per fusion group, per extern call of several nodes, and per stack of lone nodes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from app.layout.graph_layout import NodeStyle
-from app.layout.group_shape import GroupShape, GroupStructure, lay_out_group
-from app.layout.labels import node_size, title_width
+from app.layout.group_shape import GroupShape, GroupStructure, lay_out_group, stack_shape
+from app.layout.labels import Size, node_size, title_width
 from app.layout.ranks import Cancelled, poll
 from compiler.report import Node, NodeKind, Region
+
+_HIGHEST_STACK = 4  # nodes; higher ones would make their row high for everything else in it
 
 
 @dataclass
 class Unit:
-    """One box of the upper level. ``name`` is empty for a node that stands alone."""
+    """One box of the upper level. ``name`` is empty for lone nodes: one, or a short stack of them without a frame."""
 
     name: str
     members: list[int]
     shape: GroupShape | None = None
     width: float = 0.0
     height: float = 0.0
+    head: float = 0.0  # width of the top side, where edges arrive
     inputs: dict[int, list[int]] = field(default_factory=dict)  # producer outside -> consumers inside
     input_number: dict[int, int] = field(default_factory=dict)  # producer outside -> its number in the shape
     inner: list[tuple[int, int]] = field(default_factory=list)
@@ -61,17 +64,22 @@ def build_units(region: Region, cancelled: Cancelled | None) -> UnitGraph:
                 target.late_edges.append((producer, consumer))
     extern = {name for call in region.extern_calls for name in call.nodes}
     styles = [_style(node, extern) for node in nodes]
+    sizes = _sizes(nodes, styles)
+    units = _stacked(units, unit_of, local_of, styles)
     shapes: dict[GroupStructure, GroupShape] = {}
     for count, unit in enumerate(units):
         if not count % 64:
             poll(cancelled)
         if not unit.name:
-            member = unit.members[0]
-            unit.width, unit.height = node_size(nodes[member], styles[member])
+            unit.head = sizes[unit.members[0]].width
+            unit.width, unit.height = sizes[unit.members[0]]
+            if len(unit.members) > 1:
+                unit.shape = stack_shape(tuple(sizes[member] for member in unit.members))
+                unit.width, unit.height = unit.shape.width, unit.shape.height
             continue
         unit.input_number = {producer: i for i, producer in enumerate(unit.inputs)}
         structure = GroupStructure(
-            sizes=tuple(node_size(nodes[member], styles[member]) for member in unit.members),
+            sizes=tuple(sizes[member] for member in unit.members),
             inner=tuple((local_of[a], local_of[b]) for a, b in unit.inner),
             inputs=tuple(
                 (unit.input_number[p], local_of[c]) for p, consumers in unit.inputs.items() for c in consumers
@@ -82,7 +90,7 @@ def build_units(region: Region, cancelled: Cancelled | None) -> UnitGraph:
         shape = shapes.get(structure)
         if shape is None:
             shape = shapes[structure] = lay_out_group(structure, cancelled)
-        unit.shape, unit.width, unit.height = shape, shape.width, shape.height
+        unit.shape, unit.width, unit.height, unit.head = shape, shape.width, shape.height, shape.width
     return UnitGraph(units, unit_of, local_of, styles)
 
 
@@ -109,6 +117,50 @@ def _assign(region: Region, index: dict[str, int]) -> tuple[list[Unit], list[int
             unit_of[member] = len(units)
         units.append(unit)
     return units, unit_of
+
+
+def _stacked(units: list[Unit], unit_of: list[int], local_of: list[int], styles: list[NodeStyle]) -> list[Unit]:
+    """The units, with lone nodes joined to the lone node that is all they read and that only they read.
+
+    A weight and its transpose, or a row of views, then take one place in the upper level instead of several.
+    """
+    readers = [0] * len(unit_of)
+    for unit in units:
+        for producer, consumers in unit.inputs.items():
+            readers[producer] += len(consumers)
+    kept: list[Unit] = []
+    for unit in units:
+        if not unit.name and len(unit.inputs) == 1 and styles[unit.members[0]] is not NodeStyle.OUTPUT:
+            member, producer = unit.members[0], next(iter(unit.inputs))
+            above = units[unit_of[producer]]
+            joins = not above.name and above.members[-1] == producer and readers[producer] == 1
+            if joins and producer < member and len(above.members) < _HIGHEST_STACK:
+                local_of[member] = len(above.members)
+                unit_of[member] = unit_of[producer]
+                above.members.append(member)
+                above.inner.append((producer, member))
+                continue
+        kept.append(unit)
+    for number, unit in enumerate(kept):
+        for member in unit.members:
+            unit_of[member] = number
+    return kept
+
+
+def _sizes(nodes: list[Node], styles: list[NodeStyle]) -> list[Size]:
+    """The boxes of all nodes; calls of the same op with outputs of the same shapes are measured once."""
+    known: dict[tuple[object, ...], Size] = {}
+    sizes: list[Size] = []
+    for node, style in zip(nodes, styles, strict=True):
+        if node.kind is not NodeKind.CALL or not node.outputs:
+            sizes.append(node_size(node, style))
+            continue
+        key = (node.op, style, len(node.outputs), *node.outputs[0].shape)
+        size = known.get(key)
+        if size is None:
+            size = known[key] = node_size(node, style)
+        sizes.append(size)
+    return sizes
 
 
 def _style(node: Node, extern: set[str]) -> NodeStyle:

@@ -1,0 +1,94 @@
+"""Layout times of inference and training graphs of several sizes.
+
+Run with ``python -m tests.benchmarks.bench_layout``; prints a markdown table. The best of the runs counts: on a shared
+machine the others measure the neighbours.
+"""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from time import perf_counter
+
+from app.layout import GraphLayout, LayoutCancelled, layout_region
+from compiler.report import Region
+from tests.fake_reports import backward_region, transformer_region
+
+RUNS = 5
+
+
+def calibrate() -> float:
+    """Seconds for a loop of ten million additions: how fast this Python runs here and now."""
+    started = perf_counter()
+    total = 0
+    for i in range(10_000_000):
+        total += i
+    return perf_counter() - started
+
+
+def best_time(region: Region) -> tuple[float, GraphLayout]:
+    """The fastest of several layouts, in seconds, and the layout."""
+    times = []
+    for _ in range(RUNS):
+        started = perf_counter()
+        layout = layout_region(region)
+        times.append(perf_counter() - started)
+    return min(times), layout
+
+
+def peak_memory(region: Region) -> float:
+    """Peak of Python's and numpy's allocations during a layout, in MB."""
+    tracemalloc.start()
+    layout_region(region)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6
+
+
+def cancel_delay(region: Region, after: float) -> float:
+    """Longest time between two polls of the cancel callback in ms, for a layout cancelled ``after`` seconds."""
+    started = last = perf_counter()
+    longest = 0.0
+
+    def cancelled() -> bool:
+        nonlocal last, longest
+        now = perf_counter()
+        longest = max(longest, now - last)
+        last = now
+        return now - started > after
+
+    try:
+        layout_region(region, cancelled=cancelled)
+    except LayoutCancelled:
+        longest = max(longest, perf_counter() - last)
+    return longest * 1e3
+
+
+def main(sizes: list[int]) -> None:
+    """Prints one table row per graph."""
+    print(f"Ten million additions in Python: {calibrate():.2f} s\n")
+    print(
+        "| graph | nodes | edges | seconds | pieces | stubs | width × height | peak MB | longest wait to cancel, ms |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    kinds: list[tuple[str, Callable[[int], Region]]] = [
+        ("inference", transformer_region),
+        ("forward, saving", lambda size: transformer_region(size, kind="forward")),
+        ("backward", backward_region),
+    ]
+    for size in sizes:
+        for kind, make in kinds:
+            region = make(size)
+            seconds, layout = best_time(region)
+            _, _, width, height = layout.bounds
+            print(
+                f"| {kind} | {len(layout.names):,} | {len(layout.edges):,} | {seconds:.3f} | {len(layout.pieces):,} "
+                f"| {len(layout.stub_labels):,} | {width:,.0f} × {height:,.0f} | {peak_memory(region):.0f} "
+                f"| {cancel_delay(region, 10.0):.0f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main([int(value) for value in sys.argv[1:]] or [1_000, 10_000, 50_000])
