@@ -118,8 +118,11 @@ def test_options_reach_the_examples_function(worker: Worker) -> None:
         ("return torch.ones(2) @ torch.ones(3)", "bad.py:5 raised RuntimeError"),
         ("return 3", "returned a int"),
         ("sys.exit(4)", "bad.py:5 called sys.exit(4)"),
-        ("def f(x): raise ValueError('inside the model')\n    return f, (torch.ones(2),)", "inside the model"),
-        ("def f(x): sys.exit(5)\n    return f, (torch.ones(2),)", "sys.exit"),
+        ("def f(x): raise ValueError('inside')\n    return f, (torch.ones(2),)", "bad.py:5 raised ValueError: inside"),
+        ("def f(x): return x @ torch.ones(3)\n    return f, (torch.ones(2),)", "bad.py:5 raised RuntimeError"),
+        ("return torch.nn.Linear(4, 4), (torch.ones(2, 5),)", "bad, called with its example inputs, raised"),
+        ("return torch.relu, (torch.ones(2), torch.ones(3))", "raised TypeError"),
+        ("def f(x): sys.exit(5)\n    return f, (torch.ones(2),)", "bad.py:5 called sys.exit(5)"),
     ],
 )
 def test_faults_of_the_model_are_one_sentence_and_the_worker_lives(

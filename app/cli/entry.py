@@ -77,5 +77,6 @@ def with_default_command(arguments: Sequence[str]) -> list[str]:
 def _complain(error: Exception, message: str, hint: str, status: int, debug: bool) -> int:
     if debug:
         print(getattr(error, "detail", "") or traceback.format_exc(), file=sys.stderr)
-    print(f"fusescope: {message}" + (f" {hint}" if hint else ""), file=sys.stderr)
+    end = "" if message.endswith((".", "!", "?")) else "."
+    print(f"fusescope: {message}{end} {hint}".rstrip(), file=sys.stderr)
     return status

@@ -76,7 +76,8 @@ def _graph_text(captured: bool, capturable: bool, partitions: int) -> str:
 
 
 def _extern_calls(report: Report) -> str:
-    counts = Counter((call.op, call.reason.value) for region in report.regions for call in region.extern_calls)
+    calls = [call for region in report.regions for call in region.extern_calls]
+    counts = Counter((call.runs_as or call.op, call.reason.value) for call in calls)
     rows = [(op, count, reason) for (op, reason), count in counts.most_common()]
     return table(("extern call", "count", "reason"), rows, right=("count",)) if rows else ""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from app.sources.spec import SourceError
+from app.sources.errors import SourceError
 
 _ORDER = ("relu_add_mul", "softmax", "layer_norm", "rms_norm_residual", "mlp", "conv_bn_relu")  # small ones first
 

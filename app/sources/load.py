@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.sources.errors import SourceError
 from app.sources.files import own_text
-from app.sources.gallery import example_path
 from app.sources.program import load_program
 from app.sources.python import UserFunction, function_in_file, function_in_module
-from app.sources.spec import SourceError, SourceKind, SourceSpec
+from app.sources.spec import SourceKind, SourceSpec
 
 _EXPECTED = "Return (module_or_function, example_inputs), with the inputs in a tuple."
 
@@ -65,10 +65,7 @@ def load_source(
 
 
 def _find(spec: SourceSpec) -> UserFunction:
-    if spec.kind is SourceKind.EXAMPLE:
-        return function_in_file(example_path(spec.name), spec.name)
-    if spec.kind is SourceKind.FILE:
-        assert spec.path is not None
+    if spec.path is not None:
         return function_in_file(spec.path, spec.function)
     return function_in_module(spec.module, spec.function)
 

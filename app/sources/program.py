@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.sources.spec import SourceError
+from app.sources.errors import SourceError
 
 if TYPE_CHECKING:
     import torch

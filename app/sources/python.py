@@ -7,13 +7,13 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from app.sources.spec import SourceError
+from app.sources.errors import SourceError
 
 _USUAL_NAMES = ("model", "build", "main")
 
@@ -164,26 +164,21 @@ def _needs_nothing(function: FunctionType) -> bool:
     return all(p.default is not inspect.Parameter.empty or p.kind in variadic for p in parameters)
 
 
+def users_fault(error: BaseException, files: Collection[str], place: str, hint: str) -> SourceError:
+    """What the user's code raised, as one sentence with the innermost line of ``files``, else with ``place``."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else place
+    detail = "".join(traceback.format_exception(error))
+    if isinstance(error, SystemExit):
+        return SourceError(f"{where} called sys.exit({error.code!r}).", "Take the call out.", detail=detail)
+    text = str(error).strip().split("\n")[0]
+    message = f"{where} raised {type(error).__name__}" + (f": {text}" if text else ".")
+    return SourceError(message, hint, detail=detail)
+
+
 def _run(call: Callable[[], object], file: Path, place: str) -> object:
     """Run the user's code; what it raises becomes one sentence with the user's own line."""
     try:
         return call()
-    except SourceError:
-        raise
     except (Exception, SystemExit) as error:
-        line = user_line(error, file)
-        where = f"{file}:{line}" if line else place
-        detail = "".join(traceback.format_exception(error))
-        if isinstance(error, SystemExit):
-            message = f"{where} called sys.exit({error.code!r})."
-            raise SourceError(message, "A source only returns its model; it must not exit.", detail=detail) from error
-        text = str(error).strip().split("\n")[0]
-        message = f"{where} raised {type(error).__name__}" + (f": {text}" if text else ".")
-        raise SourceError(message, "Run the file with python itself to debug it.", detail=detail) from error
-
-
-def user_line(error: BaseException, file: Path) -> int | None:
-    """The innermost line of ``file`` in the traceback of ``error``."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename) == file]
-    return lines[-1] if lines else None
+        raise users_fault(error, [str(file)], place, "Run the file with python itself to debug it.") from error

@@ -8,25 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import parse_qsl
 
+from app.sources.errors import SourceError
+from app.sources.gallery import example_path
+
 FORMS = "example:NAME, FILE.py[:function], FILE.pt2 or package.module:function"
 
 _FUNCTION_SUFFIX = re.compile(r"(?P<path>.+\.py):(?P<function>[^:/\\]*)", re.DOTALL)
 _MODULE = re.compile(r"(?P<module>\w+(\.\w+)*):(?P<function>\w+)")
-
-
-class SourceError(Exception):
-    """The user's model cannot be had. ``message`` is one sentence, ``hint`` what to do next.
-
-    ``code`` is "source" (the file or name is at fault) or "unsafe" (loading it would run pickled code).
-    ``detail`` is the traceback of the user's own code, where there is one.
-    """
-
-    def __init__(self, message: str, hint: str = "", *, code: str = "source", detail: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.code = code
-        self.detail = detail
 
 
 class SourceKind(StrEnum):
@@ -40,7 +28,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """A parsed SOURCE. ``path`` is set for files, ``module`` for importable functions, ``name`` for examples.
+    """A parsed SOURCE. ``path`` is set for examples and files, ``module`` for importable functions.
 
     ``options`` are the values after ``?`` ("example:gpt2?batch=8"), meant for the source's function.
     """
@@ -58,12 +46,13 @@ def parse_source(text: str) -> SourceSpec:
     """Parse a SOURCE.
 
     Raises:
-        SourceError: the text has none of the four forms, or names a file that does not exist.
+        SourceError: the text has none of the four forms, or names an example or a file that does not exist.
     """
     text = text.strip()
     bare, options = _split_options(text)
     if bare.startswith("example:"):
-        return SourceSpec(text, SourceKind.EXAMPLE, bare.removeprefix("example:"), options=options)
+        name = bare.removeprefix("example:")
+        return SourceSpec(text, SourceKind.EXAMPLE, name, path=example_path(name), function=name, options=options)
     if bare.lower().endswith(".pt2"):
         path = _existing(bare)
         return SourceSpec(text, SourceKind.PROGRAM, path.stem, path=path)

@@ -11,7 +11,6 @@ import os
 import queue
 import sys
 import threading
-from importlib import metadata
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING
 
@@ -37,7 +36,7 @@ from app.worker.protocol import (
     write_frame,
 )
 from app.worker.run import RunControl, run
-from app.worker.work import compile_source, explain, verify_in_child, verify_source
+from app.worker.work import compile_source, explain, verify_in_child, verify_source, versions
 from compiler.report import Target
 
 if TYPE_CHECKING:
@@ -138,17 +137,6 @@ class Server:
     def _send(self, event: Event) -> None:
         with self._lock:
             write_frame(self._events, event)
-
-
-def versions() -> dict[str, str]:
-    """The versions that decide what is generated, by package; those that are not installed are left out."""
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for package in ("fusescope", "torch", "triton"):
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def _ready() -> Ready:

@@ -8,11 +8,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from app.sources import SourceError, load_source, parse_source
+from app.sources import LoadedSource, SourceError, load_source, parse_source
+from app.sources.python import users_fault
 from app.worker.client import main_script
 from app.worker.paths import make_portable, user_sources
 from app.worker.protocol import Compile, Failed, Verify
@@ -50,23 +52,46 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     loaded = load_source(spec, request.options, request.allow_unsafe, "cuda" if target.local else "cpu")
     load_ms = (time.perf_counter() - began) * 1e3
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, load_ms))
-    compilation = compile_model(
-        loaded.model,
-        loaded.inputs,
-        source=request.source,
-        target=target,
-        compiler=request.compiler,
-        training=request.training or loaded.training,
-        dynamic=request.dynamic,
-        options=loaded.remaining,
-        on_stage=on_stage,
-    )
+    try:
+        compilation = compile_model(
+            loaded.model,
+            loaded.inputs,
+            source=request.source,
+            target=target,
+            compiler=request.compiler,
+            training=request.training or loaded.training,
+            dynamic=request.dynamic,
+            options=loaded.remaining,
+            on_stage=on_stage,
+        )
+    except CompileError:
+        raise
+    except (Exception, SystemExit):
+        _run_eagerly(loaded)  # a model that fails by itself is told so, with its own line
+        raise
     report = compilation.report
     report.options = dict(request.options)
+    report.versions = versions()
     report.stages.insert(0, Stage(LOAD_STAGE, load_ms))
     report.sources |= user_sources(report, loaded.files)
     make_portable(report)
     return compilation
+
+
+def _run_eagerly(loaded: LoadedSource) -> None:
+    """Call the model as it is.
+
+    Raises:
+        SourceError: it raised; the sentence has the user's line.
+    """
+    import torch
+
+    try:
+        with torch.no_grad():
+            loaded.model(*loaded.inputs)
+    except (Exception, SystemExit) as error:
+        hint = "The model fails by itself, without the compiler: call it with its example inputs to debug it."
+        raise users_fault(error, loaded.files, f"{loaded.name}, called with its example inputs,", hint) from error
 
 
 def verify_source(request: Verify) -> list[KernelCheck]:
@@ -115,6 +140,17 @@ def verify_in_child(source: str) -> list[KernelCheck]:
         raise SourceError(last.removeprefix("fusescope: "), detail=text) from None
 
 
+def versions() -> dict[str, str]:
+    """The versions that decide what is generated, by package; those that are not installed are left out."""
+    found = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for package in ("fusescope", "torch", "triton"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
 def explain(error: BaseException, command_id: int) -> Failed:
     """One clear sentence, a hint and the traceback for anything that went wrong in a command."""
     detail = "".join(traceback.format_exception(error))
@@ -124,7 +160,7 @@ def explain(error: BaseException, command_id: int) -> Failed:
         return Failed(command_id, str(error), error.hint, detail)
     first = str(error).strip().split("\n")[0]
     if isinstance(error, SystemExit):
-        message = f"The model called sys.exit({error.code!r}) while it was traced."
+        message = f"The model called sys.exit({error.code!r})."
         return Failed(command_id, message, "Take the call out of the model.", detail)
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         hint = "Use a smaller batch, or close what else uses the memory."
