@@ -13,6 +13,7 @@ from app.settings import Settings
 from app.sources import SourceError, SourceKind, parse_source
 from app.worker.protocol import Compile, Compiled, Failed, Ready, WorkerDied
 from views.message_bar import Message
+from views.toolbar import DEFAULT_TARGET
 from views.worker_bridge import WorkerBridge
 
 Ask = Callable[[str, str, str], bool]  # (title, text, text of the button that agrees) -> agreed
@@ -107,7 +108,7 @@ class CompileControl(QObject):
         if request is None:
             return
         self._id = self._bridge.new_id()
-        target = request.target or self._default_target()
+        target = request.target or ("local" if self._ready and self._ready.gpu else DEFAULT_TARGET)
         self._bridge.send(
             Compile(
                 self._id,
@@ -118,12 +119,6 @@ class CompileControl(QObject):
                 allow_unsafe=request.allow_unsafe,
             )
         )
-
-    def _default_target(self) -> str:
-        ready = self._ready
-        if ready is None or ready.gpu is not None or not ready.targets:
-            return "local"
-        return ready.targets[0].name
 
     def _finish(self) -> None:
         self._request = None

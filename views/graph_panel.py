@@ -126,13 +126,15 @@ class GraphPanel(QWidget):
         region = self.region
         if region is None or region.name not in self._layouts:
             return
-        groups = {group.name for group in region.groups}
-        if not selection.node and selection.unit in groups:
+        members = {group.name: group.nodes for group in region.groups}
+        members |= {call.name: call.nodes for call in region.extern_calls}
+        is_whole = selection.nodes == frozenset(members.get(selection.unit, ()))
+        if is_whole and not selection.node:
             self.canvas.select_group(selection.unit)
         else:
             self.canvas.select_nodes(set(selection.nodes))
-        target = selection.node or (selection.unit if selection.unit in groups else next(iter(selection.nodes), ""))
-        if target:
+        whole = selection.unit if is_whole else min(selection.nodes, default="")
+        if target := selection.node or whole:
             self.canvas.center_on(target)
 
     def cancel_jobs(self) -> None:

@@ -21,6 +21,12 @@ class Neighbour:
     refusal: Refusal | None
 
 
+def group_colors(groups: list[Group]) -> dict[str, int]:
+    """Group -> the number of its colour in every view. Groups that share a kernel share the colour."""
+    numbers: dict[str, int] = {}
+    return {group.name: numbers.setdefault(group.kernel or group.name, len(numbers)) for group in groups}
+
+
 class RegionIndex:
     """Look-ups by name over ``region``; the report's kernels are shared by its regions."""
 
@@ -33,9 +39,9 @@ class RegionIndex:
         self.units: dict[str, Unit] = {unit.name: unit for unit in units}
 
     @cached_property
-    def group_positions(self) -> dict[str, int]:
-        """Group -> its place among the region's groups, which picks its colour."""
-        return {group.name: position for position, group in enumerate(self.region.groups)}
+    def group_colors(self) -> dict[str, int]:
+        """Group -> its colour's number."""
+        return group_colors(self.region.groups)
 
     @cached_property
     def schedule(self) -> list[Unit]:

@@ -12,7 +12,7 @@ from views.kernel_panel import KernelPanel
 from views.selection import Selection
 from views.theme import Theme
 from views.units_table import swatch, unit_color
-from views.widgets import as_panel, icon_button, label, recolor
+from views.widgets import ElidedLabel, as_panel, icon_button, label, recolor
 
 
 class Inspector(QWidget):
@@ -38,7 +38,7 @@ class Inspector(QWidget):
         head.setSpacing(8)
         self._swatch = QLabel()
         head.addWidget(self._swatch)
-        self.title = label("", "strong", selectable=True)
+        self.title = ElidedLabel("", "strong")
         head.addWidget(self.title)
         self._chip = label("", "chip")
         head.addWidget(self._chip)

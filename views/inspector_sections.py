@@ -21,7 +21,7 @@ from views import format as fmt
 from views.index import RegionIndex, Unit
 from views.theme import Theme
 from views.units_table import kernel_time
-from views.widgets import as_panel, label, line
+from views.widgets import ElidedLabel, as_panel, label, line
 
 _MAX_ROWS = 9  # rows of a list before it scrolls
 _MAX_LINES = 10
@@ -68,7 +68,8 @@ class Page(QWidget):
         for row, (name, value) in enumerate(facts):
             key = label(name, "muted")
             grid.addWidget(key, row, 0, Qt.AlignmentFlag.AlignTop)
-            grid.addWidget(label(value, wrap=True, selectable=True), row, 1)
+            one_word = " " not in value  # a long name: nowhere to wrap
+            grid.addWidget(ElidedLabel(value) if one_word else label(value, wrap=True, selectable=True), row, 1)
         self._column.addLayout(grid)
 
     def table(self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str = "") -> Table:

@@ -131,7 +131,7 @@ def kernel_facts(kernel: Kernel) -> str:
     warps = config.pop("num_warps", None)
     facts = [
         f"grid {' × '.join(map(str, kernel.grid))}" if kernel.grid else "",
-        f"{warps} warps" if warps is not None else "",
+        f"{warps} {'warp' if warps == 1 else 'warps'}" if warps is not None else "",
         f"{kernel.registers} registers" if kernel.registers is not None else "",
         f"{kernel.spills} spills" if kernel.spills is not None else "",
         f"{kernel.shared_bytes:,} B shared" if kernel.shared_bytes is not None else "",

@@ -15,6 +15,7 @@ from views.theme import Theme, mix
 from views.widgets import label, push_button
 
 STAGES = {
+    "load": "Load",
     "capture": "Capture",
     "lower": "Lower",
     "fuse": "Fuse",
@@ -28,6 +29,7 @@ _COLUMNS = 4
 
 @dataclass
 class _Cell:
+    widget: QWidget
     sign: QLabel
     name: QLabel
     time: QLabel
@@ -82,9 +84,8 @@ class ProgressPanel(QFrame):
         self._title.setText(title)
         self._note.setText(note)
         for cell in self._cells.values():
-            for widget in (cell.sign, cell.name, cell.time):
-                self._grid.removeWidget(widget)
-                widget.deleteLater()
+            self._grid.removeWidget(cell.widget)
+            cell.widget.deleteLater()
         self._cells = {}
         for stage in STAGES:
             self._cell(stage)
@@ -131,11 +132,16 @@ class ProgressPanel(QFrame):
             index = len(self._cells)
             sign = QLabel()
             sign.setPixmap(pixmap("recorded", mix(self._theme.muted, self._theme.surface, 0.6), 15))
-            cell = _Cell(sign, label(STAGES.get(stage, stage)), label("", "muted"))
+            cell = _Cell(QWidget(), sign, label(STAGES.get(stage, stage)), label("", "muted"))
+            line = QHBoxLayout(cell.widget)
+            line.setContentsMargins(0, 0, 0, 0)
+            line.setSpacing(7)
+            for widget in (cell.sign, cell.name, cell.time):
+                line.addWidget(widget)
+            line.addStretch()
             row, column = divmod(index, _COLUMNS)
-            for offset, widget in enumerate((cell.sign, cell.name, cell.time)):
-                self._grid.addWidget(widget, row, column * 3 + offset)
-            self._grid.setColumnStretch(column * 3 + 2, 1)
+            self._grid.addWidget(cell.widget, row, column)
+            self._grid.setColumnStretch(column, 1)
             self._cells[stage] = cell
         return self._cells[stage]
 

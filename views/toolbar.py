@@ -11,6 +11,7 @@ from views.icons import icon
 from views.theme import Theme
 from views.widgets import icon_button, push_button, recolor
 
+DEFAULT_TARGET = "h100"  # where there is no GPU and none was chosen before
 COMPILERS = {"fusescope": "Fusescope", "inductor": "TorchInductor"}
 
 
@@ -53,7 +54,7 @@ class Toolbar(QToolBar):
         self.target = QComboBox()
         self.target.setAccessibleName("Target GPU")
         self.target.setToolTip("The GPU that code is generated for")
-        self.target.setMinimumContentsLength(14)
+        self.target.setMinimumContentsLength(17)
         self.target.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.target.addItem("Starting worker…", "")
         self.target.setEnabled(False)
@@ -102,7 +103,7 @@ class Toolbar(QToolBar):
             self.target.addItem(target.title, target.name)
             self.target.setItemData(self.target.count() - 1, target.source, Qt.ItemDataRole.ToolTipRole)
         self.target.setEnabled(True)
-        self.choose_target(wanted)
+        self.choose_target(wanted or ("local" if local is not None else DEFAULT_TARGET))
 
     def set_no_targets(self, text: str) -> None:
         """Nothing can be compiled here; say why in the box."""

@@ -15,7 +15,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QPainter, QPixmap
+from PySide6.QtGui import QColor, QPainter, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QTableView, QVBoxLayout, QWidget
 
 from compiler.report import ExternCall, Group, Kernel
@@ -28,6 +28,7 @@ Index = QModelIndex | QPersistentModelIndex
 COLUMNS = ("#", "Name", "Bytes", "Time", "FLOPs", "Kind")
 SORT_ROLE = Qt.ItemDataRole.UserRole
 NAME_ROLE = Qt.ItemDataRole.UserRole + 1
+_WIDTHS = (30, 140, 76, 76, 92, 80)
 _TIPS = {
     "#": "Position in the schedule",
     "Bytes": "Memory traffic (estimated)",
@@ -175,12 +176,23 @@ class UnitsPanel(QWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
         header.setMinimumSectionSize(36)
-        for section, width in enumerate((30, 146, 76, 76, 92, 80)):
+        for section, width in enumerate(_WIDTHS):
             self.table.setColumnWidth(section, width)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         column.addWidget(self.table, 1)
         self.filter.textChanged.connect(self._proxy.set_text)
         self.table.selectionModel().currentRowChanged.connect(self._chosen)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """As many whole columns as fit are in sight; the name takes what is left over."""
+        super().resizeEvent(event)
+        room = self.table.viewport().width()
+        taken = _WIDTHS[0] + _WIDTHS[2]
+        for width in _WIDTHS[3:]:
+            if taken + width + _WIDTHS[1] > room:
+                break
+            taken += width
+        self.table.setColumnWidth(1, max(_WIDTHS[1], room - taken))
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -266,8 +278,8 @@ def _alignment(column: int) -> Qt.AlignmentFlag:
 
 def unit_color(name: str, index: RegionIndex, theme: Theme) -> QColor:
     """The colour that a unit has in every view; extern calls are grey."""
-    position = index.group_positions.get(name)
-    return theme.extern_border if position is None else theme.group_colors[position % len(theme.group_colors)]
+    number = index.group_colors.get(name)
+    return theme.extern_border if number is None else theme.group_colors[number % len(theme.group_colors)]
 
 
 def swatch(theme: Theme, color: QColor, hollow: bool) -> QPixmap:

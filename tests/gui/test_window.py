@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QAccessible, QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QAccessible, QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLineEdit, QPlainTextEdit, QTreeWidget, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -15,10 +18,14 @@ from app.settings import Settings
 from app.sources.gallery import examples
 from compiler.report import Report
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import Answers, MakeWindow, is_seen
+from tests.gui.conftest import ROOT, Answers, MakeWindow, is_seen
 from views.cards import Card
+from views.index import RegionIndex
 from views.inspector_sections import Table
 from views.main_window import MainWindow
+from views.screenshot import screenshot
+from views.theme import light
+from views.units_table import UnitsModel
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -376,3 +383,32 @@ def test_every_control_has_a_name_for_screen_readers(make_window: MakeWindow, qt
 
 def _accessible_name(widget: QWidget) -> str:
     return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Name)
+
+
+def test_units_model(qtmodeltester: Any, report: Report) -> None:
+    model = UnitsModel(light())
+    model.set_region(RegionIndex(report, report.regions[0]))
+    qtmodeltester.check(model)
+    assert model.rowCount() == len(report.regions[0].groups) + len(report.regions[0].extern_calls)
+
+
+def test_screenshot_shows_what_was_selected(report: Report, tmp_path: Path, qtbot: QtBot) -> None:
+    screenshot(report, tmp_path / "plain.png", size=(1100, 640))
+    screenshot(report, tmp_path / "chosen.png", size=(1100, 640), select=report.regions[0].groups[1].name)
+    plain, chosen = QImage(str(tmp_path / "plain.png")), QImage(str(tmp_path / "chosen.png"))
+    assert (plain.width(), plain.height()) == (1100, 640)
+    assert plain != chosen
+    with pytest.raises(ValueError, match="no group, extern call or node called 'nobody'"):
+        screenshot(report, tmp_path / "x.png", select="nobody")
+
+
+def test_first_window_needs_no_heavy_library() -> None:
+    code = (
+        "import sys; from app.settings import Settings; from views.app import make_application;"
+        "from views.main_window import MainWindow; app = make_application();"
+        "window = MainWindow(lambda on_event: None, Settings(), start_worker=False); window.show();"
+        "heavy = ('torch', 'triton', 'numpy', 'pyqtgraph', 'networkx', 'pygments');"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -47,6 +47,12 @@ def plotted(window: MainWindow) -> tuple[Any, Any]:
     return plot.cpu_curve.getData()[1], plot.gpu_curve.getData()[1]
 
 
+def last_cpu(window: MainWindow) -> float:
+    """The last point of the CPU curve; 0 while it is empty."""
+    cpu = plotted(window)[0]
+    return float(cpu[-1]) if cpu is not None and len(cpu) else 0.0
+
+
 def switch(qtbot: QtBot, window: MainWindow) -> None:
     button = window.workspace.panels.run.switch
     qtbot.mouseClick(button, LEFT, pos=button.rect().center())
@@ -60,15 +66,15 @@ def test_playback_moves_and_follows_the_replay_switch(
     run = window.workspace.panels.run
     assert run.mode == "compiled"
     qtbot.mouseClick(run.start_button, LEFT)
-    qtbot.waitUntil(lambda: len(plotted(window)[0] if plotted(window)[0] is not None else []) > 20, timeout=10_000)
+    qtbot.waitUntil(lambda: last_cpu(window) > 0, timeout=10_000)
     cpu, gpu = plotted(window)
     assert 300 <= min(cpu) <= max(cpu) < 310
     assert 200 <= min(gpu) <= max(gpu) < 210
     switch(qtbot, window)
     assert run.mode == "graph"
-    qtbot.waitUntil(lambda: plotted(window)[0][-1] < 30, timeout=5_000)
+    qtbot.waitUntil(lambda: last_cpu(window) < 30, timeout=5_000)
     qtbot.mouseClick(run.modes.button("eager"), LEFT)
-    qtbot.waitUntil(lambda: plotted(window)[0][-1] >= 1000, timeout=5_000)
+    qtbot.waitUntil(lambda: last_cpu(window) >= 1000, timeout=5_000)
     qtbot.mouseClick(run.start_button, LEFT)
     assert not run.is_running
     total = run.record.total
@@ -111,7 +117,7 @@ def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, q
     qtbot.mouseClick(run.start_button, LEFT)
     qtbot.waitUntil(lambda: bool(run.record.rows()), timeout=10_000)
     switch(qtbot, window)
-    qtbot.waitUntil(lambda: plotted(window)[0][-1] < LEVELS["compiled"], timeout=5_000)
+    qtbot.waitUntil(lambda: last_cpu(window) < LEVELS["compiled"], timeout=5_000)
     qtbot.mouseClick(run.start_button, LEFT)
     report = window.session.report
     assert report is not None

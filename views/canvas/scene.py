@@ -12,6 +12,7 @@ from app.layout import GraphLayout, NodeStyle
 from app.layout.labels import dtype_text, node_subtitle, node_title, shape_text
 from compiler.report import ExternCall, Group, Node, NodeKind, Region
 from views.canvas.block_index import BlockIndex
+from views.index import group_colors
 
 # Classes of node colours; grouped nodes have GROUPED + their group's colour number.
 PLAIN, INPUT, PARAMETER, EXTERN, OUTPUT, GROUPED = range(6)
@@ -60,12 +61,10 @@ class Scene:
 
     def _group_colors(self) -> NDArray[np.int32]:
         """A colour number per box, -1 for extern calls. Groups that share a kernel share the colour."""
-        numbers: dict[str, int] = {}
+        numbers = group_colors(list(self.groups.values()))
         colors = np.full(len(self.layout.group_names), NOTHING, np.int32)
         for i, name in enumerate(self.layout.group_names):
-            group = self.groups.get(name)
-            if group is not None:
-                colors[i] = numbers.setdefault(group.kernel or name, len(numbers))
+            colors[i] = numbers.get(name, NOTHING)
         return colors
 
     def _node_classes(self) -> NDArray[np.int32]:
