@@ -9,7 +9,18 @@ import pytest
 
 from app.sources.files import own_text
 from app.worker.paths import make_portable, portable_file, user_sources
-from compiler.report import CudaGraph, GraphBreak, Node, NodeKind, Provenance, Region, Report, SkipReason, SourceLine
+from compiler.report import (
+    CudaGraph,
+    GraphBreak,
+    Kernel,
+    Node,
+    NodeKind,
+    Provenance,
+    Region,
+    Report,
+    SkipReason,
+    SourceLine,
+)
 from compiler.targets import TARGETS
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +52,10 @@ def test_a_report_keeps_the_texts_of_the_users_files_only_and_names_all_portably
         "fusescope",
         "x",
         TARGETS["h100"],
-        regions=[Region("r", "inference", [node], cuda_graph=graph)],
+        regions=[
+            Region("r", "inference", [node], cuda_graph=graph, wrapper=f"# {EXAMPLE}:3", fx_text=f"# {PACKAGE}:2")
+        ],
+        kernels=[Kernel("k", source=f"# {EXAMPLE}:3", irs={"ptx": f'.file 1 "{EXAMPLE}"'})],
         graph_breaks=[GraphBreak("print", SourceLine(EXAMPLE, 6)), GraphBreak("other")],
     )
     report.sources = user_sources(report, {})
@@ -55,6 +69,8 @@ def test_a_report_keeps_the_texts_of_the_users_files_only_and_names_all_portably
     assert (first.source.file, first.source.line, second.source) == (example, 5, None)
     assert report.graph_breaks[0].source is not None
     assert report.graph_breaks[0].source.file == example
+    assert report.regions[0].wrapper == report.kernels[0].source == f"# {example}:3"
+    assert report.kernels[0].irs == {"ptx": f'.file 1 "{example}"'}
     assert str(ROOT) not in msgspec.json.encode(report).decode()
 
 

@@ -18,7 +18,7 @@ def own_text(path: Path) -> str | None:
 
 def installed_root(path: Path) -> Path | None:
     """The folder of installed packages, or of Python's own library, that the file belongs to."""
-    return next((root for root in _installed() if path.is_relative_to(root)), None)
+    return next((root for root in installed_roots() if path.is_relative_to(root)), None)
 
 
 def as_written_and_resolved(path: Path) -> tuple[Path, Path]:
@@ -27,7 +27,8 @@ def as_written_and_resolved(path: Path) -> tuple[Path, Path]:
 
 
 @cache
-def _installed() -> tuple[Path, ...]:
+def installed_roots() -> tuple[Path, ...]:
+    """The folders of installed packages and of Python's own library."""
     # packages before the standard library, whose folder may hold theirs
     paths = (Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib"))
     return tuple(dict.fromkeys(form for path in paths for form in as_written_and_resolved(path)))

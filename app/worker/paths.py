@@ -6,13 +6,14 @@ Files of the app and of installed packages are named from their own root ("resou
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from app.sources.files import as_written_and_resolved, installed_root, own_text
+from app.sources.files import as_written_and_resolved, installed_root, installed_roots, own_text
 from app.worker.client import main_script
 from compiler.report import CudaGraph, Provenance, Report, SourceLine
 
@@ -34,6 +35,10 @@ def make_portable(report: Report) -> None:
         for node in region.nodes:
             node.provenance = _provenance(node.provenance)
         region.cuda_graph = portable_graph(region.cuda_graph)
+        region.wrapper, region.fx_text = _text(region.wrapper), _text(region.fx_text)
+    for kernel in report.kernels:
+        kernel.source = _text(kernel.source)
+        kernel.irs = {name: _text(text) for name, text in kernel.irs.items()}
     for fault in report.graph_breaks:
         fault.source = fault.source and _line(fault.source)
     report.sources = {portable_file(name): text for name, text in report.sources.items()}
@@ -59,6 +64,23 @@ def _lines(report: Report) -> Iterator[SourceLine]:
         for node in region.nodes:
             yield from node.provenance.frames
     yield from (fault.source for fault in report.graph_breaks if fault.source)
+
+
+def _text(text: str) -> str:
+    """A generated text with the same renaming: comments and debug information name files too."""
+    for prefix, instead in _prefixes():
+        text = text.replace(prefix, instead)
+    return text
+
+
+@cache
+def _prefixes() -> tuple[tuple[str, str], ...]:
+    installed = [(f"{root}{os.sep}", "") for root in installed_roots()]
+    app = [
+        (f"{form / 'resources'}{os.sep}", f"resources{os.sep}")
+        for form in as_written_and_resolved(main_script().parent)
+    ]
+    return (*installed, *app)
 
 
 def _provenance(provenance: Provenance) -> Provenance:
