@@ -118,6 +118,24 @@ class Session:
         return _read(self._archive, self.path, f"layouts/{self.manifest.layouts.index(region)}")
 
 
+def check_place(path: Path) -> None:
+    """Whether a session could be saved at ``path``, asked before the work that makes it.
+
+    Raises:
+        SessionError: it could not.
+    """
+    folder = path.parent
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not folder.is_dir():
+        reason = f"there is no folder {folder}"
+    elif not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        reason = "permission denied"
+    else:
+        return
+    raise SessionError(f"{path} cannot be written: {reason}.", "Choose another place.")
+
+
 def save_session(path: Path, report: Report, layouts: Mapping[str, bytes] | None = None) -> None:
     """Write ``report`` and the regions' encoded layouts to ``path``; a file already there stays whole on failure.
 

@@ -12,7 +12,7 @@ import pytest
 from app.cli import run
 from app.cli.entry import with_default_command
 from app.cli.text import bytes_text, table, us_text
-from app.session import save_session
+from app.session import open_session, save_session
 from compiler.report import GraphBreak, Measurement, Percentiles, Report, SourceLine
 from compiler.targets import TARGETS
 from tests.fake_reports import transformer_report
@@ -172,6 +172,13 @@ class TestCompileFaults:
         (line,) = done.stderr.splitlines()
         assert sentence in line
 
+    def test_an_unwritable_place_is_told_before_the_work(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        arguments = ("compile", "example:softmax", "--target", "h100", "-o")
+        assert "there is no folder" in fails(capsys, *arguments, str(tmp_path / "none" / "x.fscope"))
+        assert "it is a folder" in fails(capsys, *arguments, str(tmp_path))
+
     def test_debug_shows_the_traceback(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         source = tmp_path / "raising_source.py"
         source.write_text("def raising_source():\n    raise KeyError('x')\n")
@@ -179,6 +186,25 @@ class TestCompileFaults:
         errors = capsys.readouterr().err
         assert "Traceback" in errors
         assert errors.splitlines()[-1].startswith(f"fusescope: {source}:2 raised KeyError: 'x'")
+
+
+class TestCompile:
+    def test_the_json_is_alone_on_stdout_and_the_session_is_written(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.fscope"
+        arguments = ["compile", "example:graph_break", "--target", "a100", "--json", "-o", str(path)]
+        arguments += ["--option", "batch=4", "--option", "width=16"]
+        done = subprocess.run([sys.executable, str(MAIN), *arguments], capture_output=True, text=True, check=True)
+        data = json.loads(done.stdout)
+        assert "hidden: (4, 16)" in done.stderr  # the model prints
+        assert data["options"] == {"batch": "4", "width": "16"}
+        assert [len(region["graph_breaks"]) for region in data["regions"]] == [1, 0]
+        assert data["graph_breaks"][0]["file"] == "resources/examples/graph_break.py"
+        assert open_session(path).report.target == TARGETS["a100"]
+
+    def test_verify_interprets_the_kernels(self) -> None:
+        arguments = ["verify", "example:softmax?rows=8&columns=32", "--interpret"]
+        done = subprocess.run([sys.executable, str(MAIN), *arguments], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "1 group against float64 eager, 0 out of tolerance"
 
 
 @pytest.mark.parametrize(

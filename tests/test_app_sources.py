@@ -216,7 +216,7 @@ class TestPython:
 
     def test_bad_option_value(self, write: Write) -> None:
         assert fault(write("mine6.py", GOOD), size="big").message == (
-            "Option size=big of mine6.py:make should be a int, like 4."
+            "Option size=big of mine6.py:make should be a whole number, like 4."
         )
 
     def test_unknown_option_in_the_source_itself(self) -> None:

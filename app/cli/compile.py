@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,8 +13,8 @@ import msgspec
 from app.cli.errors import CommandError
 from app.cli.show import print_json
 from app.cli.summary import summary
-from app.cli.text import table
-from app.session import save_session
+from app.cli.text import count_text, table
+from app.session import check_place, save_session
 from app.worker.protocol import Compile, Failed, Verify
 from app.worker.work import compile_source, explain, verify_source
 from compiler.report import KernelCheck, Report
@@ -28,7 +29,10 @@ DEFAULT_TARGET = "h100"
 
 def compile_command(options: argparse.Namespace) -> int:
     """Compile, print what became of it, write the session."""
-    report = compile_for(options, _target(options.target)).report
+    target = _target(options.target)
+    if options.output:
+        check_place(options.output)  # before minutes of work, not after
+    report = compile_for(options, target).report
     deliver(report, options)
     return 1 if any(kernel.error for kernel in report.kernels) else 0
 
@@ -50,20 +54,21 @@ def compile_for(options: argparse.Namespace, target: str) -> Compilation:
         allow_unsafe=options.allow_unsafe,
     )
     try:
-        return compile_source(request, _tell_stage)
+        with redirect_stdout(sys.stderr):  # what the model prints is no part of our output
+            return compile_source(request, _tell_stage)
     except (Exception, SystemExit) as error:
         raise command_error(explain(error, 0)) from error
 
 
 def deliver(report: Report, options: argparse.Namespace) -> None:
-    """Write the session where one is wanted, and print the summary or JSON."""
-    if options.output:
-        save_session(options.output, report)
+    """Print the summary or JSON, and write the session where one is wanted."""
     if options.json:
         print_json(report)
     else:
-        print(summary(report))
-        if options.output:
+        print(summary(report), flush=True)
+    if options.output:
+        save_session(options.output, report)
+        if not options.json:
             print(f"\nWrote {options.output}; open it with: python main.py {options.output}")
 
 
@@ -72,7 +77,8 @@ def verify_command(options: argparse.Namespace) -> int:
     if options.interpret:
         os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported, which nothing has done yet
     try:
-        checks = verify_source(Verify(0, options.source, options.interpret))
+        with redirect_stdout(sys.stderr):
+            checks = verify_source(Verify(0, options.source, options.interpret))
     except (Exception, SystemExit) as error:
         raise command_error(explain(error, 0)) from error
     if options.json:
@@ -122,5 +128,5 @@ def _checks_table(checks: list[KernelCheck]) -> str:
     ]
     headers = ("region", "group", "kernel", "error", "eager's error", "tolerance", "")
     wrong = sum(not check.ok for check in checks)
-    told = f"{len(checks)} groups against float64 eager, {wrong} out of tolerance"
+    told = f"{count_text(len(checks), 'group')} against float64 eager, {wrong} out of tolerance"
     return f"{table(headers, rows, right=headers[3:6])}\n\n{told}"

@@ -66,8 +66,9 @@ class UserFunction:
                 case float():
                     return float(text)
         except (ValueError, KeyError):
-            kind = type(default).__name__
-            raise SourceError(f"Option {name}={text} of {self.place} should be a {kind}, like {default}.") from None
+            kind = "a number" if isinstance(default, float) else "a whole number"
+            kind = "true or false" if isinstance(default, bool) else kind
+            raise SourceError(f"Option {name}={text} of {self.place} should be {kind}, like {default}.") from None
         return text
 
 

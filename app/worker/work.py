@@ -165,6 +165,9 @@ def explain(error: BaseException, command_id: int) -> Failed:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         hint = "Use a smaller batch, or close what else uses the memory."
         return Failed(command_id, f"Out of memory: {first or 'this machine has no more'}", hint, detail)
+    if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "triton"):
+        message = f"Compiling needs {error.name}, which is not installed."
+        return Failed(command_id, message, "pip install 'fusescope[compile]' adds it.", detail)
     if isinstance(error, RecursionError):
         return Failed(command_id, "The model recurses too deeply to be traced.", "", detail)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
