@@ -36,7 +36,8 @@ class Link(NamedTuple):
 class Items:
     """The boxes to arrange. ``low`` ones sit at the bottom of their row, near their consumers.
 
-    ``head`` is the width of a box's top side, where edges without a fixed port arrive.
+    ``head`` is the width of a box's top side, where edges without a fixed port arrive. ``aside`` boxes never keep
+    their producer's column: they only say where a value goes.
     """
 
     width: list[float] = field(default_factory=list)
@@ -44,13 +45,23 @@ class Items:
     rank: list[int] = field(default_factory=list)
     low: list[bool] = field(default_factory=list)
     head: list[float] = field(default_factory=list)
+    aside: list[bool] = field(default_factory=list)
 
-    def add(self, width: float, height: float, rank: int, low: bool = False, head: float | None = None) -> int:
+    def add(
+        self,
+        width: float,
+        height: float,
+        rank: int,
+        low: bool = False,
+        head: float | None = None,
+        aside: bool = False,
+    ) -> int:
         """Appends an item and returns its index."""
         self.width.append(width)
         self.height.append(height)
         self.rank.append(rank)
         self.low.append(low)
+        self.aside.append(aside)
         self.head.append(width if head is None else head)
         return len(self.rank) - 1
 
@@ -80,9 +91,10 @@ def arrange(items: Items, links: list[Link], spacing: Spacing, cancelled: Cancel
         LayoutCancelled: ``cancelled`` returned True.
     """
     graph = _Graph(items, links)
+    poll(cancelled)
     graph.sweep_all(spacing, cancelled)
     poll(cancelled)
-    return graph.route(spacing)
+    return graph.route(spacing, cancelled)
 
 
 class _Graph:
@@ -139,11 +151,13 @@ class _Graph:
         self._sweep(down, _either(above, below), True, spacing, cancelled)
         self._sweep(up, _either(below, above), True, spacing, cancelled)
         self._sweep(down, _either(above, below), True, spacing, cancelled)
+        poll(cancelled)
         above, below = self._leading()
         self._sweep(up, _either(below, above), True, spacing, cancelled)
         self._sweep(down, _either(above, below), False, spacing, cancelled)
         both = [up_ + down_ for up_, down_ in zip(above, below, strict=True)]
         self._sweep(up, both, False, spacing, cancelled)
+        poll(cancelled)
         self._straighten(above, spacing)
 
     def _pack(self, row: int, spacing: Spacing) -> None:
@@ -223,7 +237,7 @@ class _Graph:
         pixels. Late items (parameters, stubs) never lead anything else.
         """
         boxes = len(self.items.rank)
-        low = self.items.low
+        low, aside = self.items.low, self.items.aside
         above: list[list[Neighbour]] = []
         for item, links in enumerate(self.above):
             if item < boxes and len(links) > 1:
@@ -234,7 +248,7 @@ class _Graph:
         below: list[list[Neighbour]] = []
         for item, links in enumerate(self.below):
             if item < boxes and len(links) > 1:
-                near = [link for link in links if link[0] < boxes]
+                near = [link for link in links if link[0] < boxes and not aside[link[0]]]
                 links = near if len(near) == 1 else links
             below.append(links)
         for item, links in enumerate(above):
@@ -324,7 +338,7 @@ class _Graph:
             right = x[other] - (self.width[other] + own) / 2 - gap
         return min(left, x[item]) - offset, max(right, x[item]) - offset
 
-    def route(self, spacing: Spacing) -> Arrangement:
+    def route(self, spacing: Spacing, cancelled: Cancelled | None) -> Arrangement:
         """Gives rows their heights and links their pieces."""
         items, rank, x = self.items, self.rank, self.x
         row_height = [0.0] * len(self.layers)
@@ -345,11 +359,15 @@ class _Graph:
             row_bottom[rank[i]] - height if items.low[i] else row_top[rank[i]] for i, height in enumerate(items.height)
         ]
         self._raise(tops, row_bottom, spacing)
+        poll(cancelled)
         ports = self._arrival_ports()
+        poll(cancelled)
         router = _Router(x, tops, items.height, rank, row_top, row_bottom)
-        link_pieces = [
-            router.link(link, self.chains.get(link[:1] + link[2:3], []), ports[i]) for i, link in enumerate(self.links)
-        ]
+        link_pieces: list[list[int]] = []
+        for i, link in enumerate(self.links):
+            if not i % 1024:
+                poll(cancelled)
+            link_pieces.append(router.link(link, self.chains.get((link.source, link.out_offset), []), ports[i]))
         return Arrangement(x[: len(tops)], tops, router.pieces, link_pieces)
 
     def _raise(self, tops: list[float], row_bottom: list[float], spacing: Spacing) -> None:

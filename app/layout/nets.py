@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.layout.graph_layout import NodeStyle
-from app.layout.ranks import rank_items, topological_order
+from app.layout.ranks import Cancelled, poll, rank_items, topological_order
 from app.layout.units import UnitGraph
 
 _LIMITS = (32, 24, 16, 12, 8, 5, 3, 2, 1)  # ranks that a line may cross, the most generous first
-_DUMMIES_PER_UNIT = 1.5
-_SHARED_FROM, _SHARED_LIMIT = 6, 3  # an input of more units than this is drawn to near ones only
+_DUMMIES_PER_UNIT = 1.0
+# An input of more units than this is drawn to near ones only, and so is what an output of more values returns.
+_SHARED_FROM, _SHARED_LIMIT = 6, 3
 _MOST_STUBS = 6  # at one unit; more become one stub that counts them
 
 
@@ -28,7 +29,7 @@ class Nets:
     counted: set[int]
 
 
-def plan_nets(graph: UnitGraph) -> Nets:
+def plan_nets(graph: UnitGraph, cancelled: Cancelled | None) -> Nets:
     """Ranks the units and decides which nets are short enough to draw.
 
     Without the cut, inputs that every layer reads (rotary tables, masks) would take a place in every row.
@@ -42,10 +43,12 @@ def plan_nets(graph: UnitGraph) -> Nets:
     _, back = topological_order(order_edges)
     if back:
         order_edges = [[b for b in targets if (a, b) not in back] for a, targets in enumerate(order_edges)]
+    poll(cancelled)
     sink = next((unit_of[i] for i, style in enumerate(graph.styles) if style is NodeStyle.OUTPUT), None)
     rank, late = rank_items(order_edges, sink)
     spans = [rank[target] - rank[unit_of[producer]] for producer, target in nets]
-    limits = _limits(graph, nets, spans)
+    poll(cancelled)
+    limits = _limits(graph, nets, spans, sink)
     lines: list[Net] = []
     cut: dict[int, list[int]] = {}
     for net, span, limit in zip(nets, spans, limits, strict=True):
@@ -61,12 +64,18 @@ def plan_nets(graph: UnitGraph) -> Nets:
     return Nets(rank, late, lines, cut, {target for target, all_ in cut.items() if len(all_) > _MOST_STUBS})
 
 
-def _limits(graph: UnitGraph, nets: list[Net], spans: list[int]) -> list[int]:
+def _limits(graph: UnitGraph, nets: list[Net], spans: list[int], sink: int | None) -> list[int]:
     """How many ranks each net may cross, so that all lines together stay linear in the number of units."""
     fan_out: dict[int, int] = {}
-    for producer, _ in nets:
+    fan_in: dict[int, int] = {}
+    for producer, target in nets:
         fan_out[producer] = fan_out.get(producer, 0) + 1
-    shared = [graph.styles[producer] is NodeStyle.PILL and fan_out[producer] > _SHARED_FROM for producer, _ in nets]
+        fan_in[target] = fan_in.get(target, 0) + 1
+    shared = [
+        (graph.styles[producer] is NodeStyle.PILL and fan_out[producer] > _SHARED_FROM)
+        or (target == sink and fan_in[target] > _SHARED_FROM)
+        for producer, target in nets
+    ]
     budget = _DUMMIES_PER_UNIT * len(graph.units)
     limit = _LIMITS[-1]
     for limit in _LIMITS:

@@ -33,7 +33,7 @@ def layout_region(region: Region, *, cancelled: Cancelled | None = None) -> Grap
     poll(cancelled)
     with _paused_collector():
         graph = build_units(region, cancelled)
-        nets = plan_nets(graph)
+        nets = plan_nets(graph, cancelled)
         poll(cancelled)
         return _Assembly(region, graph, nets).run(cancelled)
 
@@ -81,12 +81,14 @@ class _Assembly:
         for i, unit in enumerate(units):
             if i in connected:
                 self.place[i] = self.items.add(unit.width, unit.height, self.nets.rank[i], self.nets.late[i], unit.head)
+        poll(cancelled)
         self._add_lines()
+        poll(cancelled)
         self._add_stubs()
         self._add_tails()
         done = arrange(self.items, self.links, _SPACING, cancelled)
         poll(cancelled)
-        return self._collect(done, self._origins(done))
+        return self._collect(done, self._origins(done), cancelled)
 
     def _out_offset(self, producer: int) -> float:
         unit = self.graph.units[self.graph.unit_of[producer]]
@@ -150,7 +152,7 @@ class _Assembly:
             single = len(targets) == 1
             label = f"→ {self.names[targets[0]] if single else f'{len(targets):,} more'}"
             item = self.place[self.graph.unit_of[producer]]
-            tail = self.items.add(*stub_size(label), self.items.rank[item] + 1)
+            tail = self.items.add(*stub_size(label), self.items.rank[item] + 1, aside=True)
             self.stubs.append((tail, label, producer, targets[0] if single else -1))
             self.tail_link[producer] = self._link(Link(item, tail, self._out_offset(producer), 0.0))
 
@@ -175,7 +177,9 @@ class _Assembly:
             origins[i] = (origins[i][0], origins[i][1] - y - row - _SPACING.down)
         return origins
 
-    def _collect(self, done: Arrangement, origins: list[tuple[float, float]]) -> GraphLayout:
+    def _collect(
+        self, done: Arrangement, origins: list[tuple[float, float]], cancelled: Cancelled | None
+    ) -> GraphLayout:
         units = self.graph.units
         pieces: list[FloatArray] = [np.array(done.pieces, np.float32).reshape(-1, 4)]
         base = [0] * len(units)
@@ -191,6 +195,8 @@ class _Assembly:
         labels = [label for _, label, _, _ in self.stubs]
         ends = [(owner, peer) for _, _, owner, peer in self.stubs]
         for i, unit in enumerate(units):
+            if not i % 512:
+                poll(cancelled)
             left, top = origins[i]
             if unit.shape is None:
                 node_rect[unit.members[0]] = (left, top, unit.width, unit.height)
@@ -209,7 +215,8 @@ class _Assembly:
                 stub_rects.append((left + stub.left, top + stub.top, *INNER_STUB))
                 labels.append(self.names[peer])
                 ends.append((unit.members[stub.consumer], peer))
-        self._collect_edges(done, base)
+        poll(cancelled)
+        self._collect_edges(done, base, cancelled)
         return GraphLayout(
             names=tuple(self.names),
             group_names=tuple(box_names),
@@ -228,10 +235,12 @@ class _Assembly:
             stub_peer=np.array([peer for _, peer in ends], np.int32),
         )
 
-    def _collect_edges(self, done: Arrangement, base: list[int]) -> None:
+    def _collect_edges(self, done: Arrangement, base: list[int], cancelled: Cancelled | None) -> None:
         """The pieces of every FX edge: out of the producer's group, across, into the consumer's group."""
         graph, local_of = self.graph, self.graph.local_of
         for i, unit in enumerate(graph.units):
+            if not i % 256:
+                poll(cancelled)
             first = base[i]
             if unit.shape is not None:
                 for a, b in unit.inner:

@@ -44,12 +44,15 @@ def build_units(region: Region, cancelled: Cancelled | None) -> UnitGraph:
     nodes = region.nodes
     index = {node.name: i for i, node in enumerate(nodes)}
     units, unit_of = _assign(region, index)
+    poll(cancelled)
     local_of = [0] * len(nodes)
     for unit in units:
         for place, member in enumerate(unit.members):
             local_of[member] = place
     read_outside: list[bool] = [False] * len(nodes)
     for consumer, node in enumerate(nodes):
+        if not consumer % 2048:
+            poll(cancelled)
         target = units[unit_of[consumer]]
         for name in dict.fromkeys(node.inputs):
             producer = index.get(name)
@@ -63,10 +66,14 @@ def build_units(region: Region, cancelled: Cancelled | None) -> UnitGraph:
             else:
                 target.late_edges.append((producer, consumer))
     extern = {name for call in region.extern_calls for name in call.nodes}
+    poll(cancelled)
     styles = [_style(node, extern) for node in nodes]
+    poll(cancelled)
     sizes = _sizes(nodes, styles)
+    poll(cancelled)
     units = _stacked(units, unit_of, local_of, styles)
     shapes: dict[GroupStructure, GroupShape] = {}
+    stacks: dict[tuple[Size, ...], GroupShape] = {}
     for count, unit in enumerate(units):
         if not count % 64:
             poll(cancelled)
@@ -74,7 +81,8 @@ def build_units(region: Region, cancelled: Cancelled | None) -> UnitGraph:
             unit.head = sizes[unit.members[0]].width
             unit.width, unit.height = sizes[unit.members[0]]
             if len(unit.members) > 1:
-                unit.shape = stack_shape(tuple(sizes[member] for member in unit.members))
+                stack = tuple(sizes[member] for member in unit.members)
+                unit.shape = stacks.get(stack) or stacks.setdefault(stack, stack_shape(stack))
                 unit.width, unit.height = unit.shape.width, unit.shape.height
             continue
         unit.input_number = {producer: i for i, producer in enumerate(unit.inputs)}

@@ -16,6 +16,7 @@ from views.canvas.painting import ScenePainter
 
 _WIDEST, _NARROWEST = 190.0, 84.0
 _HEIGHT_SHARE = 0.46  # of the canvas's height
+_LEGIBLE = 0.4  # scale from which a graph that is all in view needs no map
 _PADDING = 6.0
 _INSET = 14  # from the canvas's corner
 
@@ -34,7 +35,7 @@ class Minimap(QWidget):
         self.setAccessibleDescription("Overview of the graph. Click or drag to move the view.")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         canvas.resized.connect(self._arrange)
-        canvas.camera_changed.connect(self.update)
+        canvas.camera_changed.connect(self._camera_changed)
         canvas.scene_changed.connect(self._scene_changed)
         self._scene_changed()
 
@@ -42,6 +43,19 @@ class Minimap(QWidget):
         self._pixmap_of = None
         self._arrange()
         self.update()
+
+    def _camera_changed(self) -> None:
+        self.setVisible(self._is_useful())
+        self.update()
+
+    def _is_useful(self) -> bool:
+        """Whether there is a graph, room for a map, and anything that the view does not show large enough."""
+        scene, area = self._canvas.scene, self._canvas.viewport().size()
+        if scene is None or not len(scene.nodes):
+            return False
+        if area.width() < 2 * self.width() or area.height() < 1.5 * self.height():
+            return False
+        return self._canvas.camera.scale < _LEGIBLE or not self._canvas.view_bounds().contains(QRectF(*scene.bounds))
 
     def _arrange(self) -> None:
         """Chooses the size and the scale for the present graph and canvas."""
@@ -60,7 +74,7 @@ class Minimap(QWidget):
         self.resize(round(own_width), round(own_height))
         area = self._canvas.viewport().geometry()
         self.move(area.right() - self.width() - _INSET, area.bottom() - self.height() - _INSET)
-        self.setVisible(area.width() > 2 * self.width() and area.height() > 1.5 * self.height())
+        self.setVisible(self._is_useful())
 
     def map_camera(self) -> Camera:
         """The camera of the map itself: the whole graph in the middle, or the part around the view."""

@@ -311,6 +311,7 @@ class ScenePainter:
             painter.setPen(_pen(color, max(2.2, 1.4 / camera.scale)))
             pieces = scene.pieces_of(edges)
             painter.drawLines(self._lines.fill(segments(scene.pieces[pieces], _steps(max(camera.scale, 0.3)))))
+            self._paint_nodes(painter, np.append(ends, node).astype(np.int64), camera.scale)
             self._outline(painter, ends.astype(np.int64), color, 1.6, camera.scale)
 
     def paint_outlines(self, painter: QPainter, camera: Camera, nodes: Indices, color: QColor, width: float) -> None:
