@@ -170,7 +170,7 @@ def versions() -> dict[str, str]:
     """The versions that a report depends on."""
     import torch
 
-    found = {"python": platform.python_version(), "torch": torch.__version__}
+    found = {"python": platform.python_version(), "torch": str(torch.__version__)}
     try:
         import triton
 

@@ -96,6 +96,8 @@ class RunControl(QObject):
         if event.id != self._id or self._report is None:
             return
         self._keep(event.measurement)
+        if event.cuda_graph is not None and len(self._report.regions) == 1:
+            self._report.regions[0].cuda_graph = event.cuda_graph
         self.measured.emit(event.measurement)
 
     def _keep(self, measurement: Measurement) -> None:

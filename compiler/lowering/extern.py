@@ -54,8 +54,11 @@ def library_detail(node: torch.fx.Node) -> str:
     return _LIBRARY_WORDS.get(name, "")
 
 
-def static_reason(node: torch.fx.Node) -> tuple[ExternReason, str] | None:
-    """What about the node itself (not its op's rule) forbids generated code; None where nothing does."""
+def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str] | None:
+    """What about the node itself (not its op's rule) forbids generated code; None where nothing does.
+
+    ``on_gpu``: the region's kernels run on a GPU, so that what lies on the CPU is not theirs.
+    """
     if not isinstance(node.target, torch._ops.OpOverload):
         return ExternReason.NO_LOWERING, f"{getattr(node.target, '__name__', node.target)} is no ATen op"
     if node.target is torch.ops.aten._local_scalar_dense.default:
@@ -80,18 +83,21 @@ def static_reason(node: torch.fx.Node) -> tuple[ExternReason, str] | None:
         return ExternReason.DATA_DEPENDENT_SHAPE, f"{node.name} uses a number known only at run time"
     if not tensors:
         return ExternReason.NO_LOWERING, f"{node.target} makes no tensor"
-    if len({tensor.device.type for tensor in tensors}) > 1:
+    devices = {tensor.device.type for tensor in tensors}
+    if len(devices) > 1:
         return ExternReason.CPU_TENSOR, f"{node.target} takes tensors of several devices"
+    if on_gpu and "cpu" in devices:
+        return ExternReason.CPU_TENSOR, f"{node.target} works on the CPU"
     if any(0 in tensor.shape for tensor in tensors):
         return ExternReason.TOO_SMALL_TO_HELP, f"{node.name} has no elements"
     return None
 
 
-def certainly_extern(node: torch.fx.Node) -> bool:
+def certainly_extern(node: torch.fx.Node, on_gpu: bool) -> bool:
     """Whether the node is a library call whatever its arguments; its inputs then have to lie in memory."""
     if node.op != "call_function" or node.target is operator.getitem:
         return False
-    return static_reason(node) is not None or rule_for(node.target) is None
+    return static_reason(node, on_gpu) is not None or rule_for(node.target) is None
 
 
 def mutated_arguments(node: torch.fx.Node) -> list[Any]:

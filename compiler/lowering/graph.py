@@ -101,6 +101,7 @@ class GraphLowering:
         self._buffers = 0
         self._position = {node: i for i, node in enumerate(gm.graph.nodes)}
         self._consumers = self._count_consumers()
+        self._on_gpu = any(t.is_cuda for n in gm.graph.nodes for t in _tensors(n.meta.get("val")))
 
     # --- the graph, node by node -----------------------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ class GraphLowering:
         args, kwargs = pytree.tree_map_only(torch.fx.Node, self._arg, (node.args, node.kwargs))
         if node.target is operator.getitem:
             return args[0][args[1]]
-        reason = extern.static_reason(node)
+        reason = extern.static_reason(node, self._on_gpu)
         if reason is None:
             rule = rule_for(node.target)
             try:
@@ -305,7 +306,7 @@ class GraphLowering:
         if lazy.base is not None or lazy.buffer is not None:
             return
         consumers = self._consumers[self.node]
-        if any(user.op == "output" or extern.certainly_extern(user) for user in consumers):
+        if any(user.op == "output" or extern.certainly_extern(user, self._on_gpu) for user in consumers):
             self._realize_root(lazy)
             return
         index = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in lazy.size)
@@ -465,6 +466,10 @@ class GraphLowering:
         offset = value.offset - root.offset
         same = value.size == root.buffer.size and value.stride == root.buffer.stride and offset == 0
         return TensorRef(root.buffer, value.size, value.stride, offset, value is root or same)
+
+
+def _tensors(value: Any) -> list[torch.Tensor]:
+    return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
 
 
 def _is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:

@@ -19,11 +19,13 @@ ALIGNMENT = 16  # bytes that kernels assume of every pointer
 def gpu_launcher(kernel: CompiledKernel, device: int) -> Launcher:
     """Launches the compiled binary on the current stream of ``device``."""
     constants = constexpr_values(kernel.function, kernel.source, kernel.config)
-    launch = kernel.binary[kernel.grid]
+    launch = kernel.binary.run  # loads the binary; calling it directly leaves out Triton's launch hooks
+    function, metadata = kernel.binary.function, kernel.binary.packed_metadata
+    x, y, z = kernel.grid
     current_stream = torch._C._cuda_getCurrentRawStream
 
     def run(*pointers: torch.Tensor) -> None:
-        launch(*pointers, *constants, stream=current_stream(device))
+        launch(x, y, z, current_stream(device), function, metadata, None, None, None, *pointers, *constants)
 
     return run
 
@@ -74,7 +76,8 @@ class Executable:
         for i in self._checked:
             if args[i].data_ptr() % ALIGNMENT:
                 args[i] = _aligned_copy(args[i])
-        return self._call(args)
+        with torch._C._AutoDispatchBelowAutograd():  # gradients are AOTAutograd's work; the calls need not look
+            return self._call(args)
 
 
 def _aligned_copy(tensor: torch.Tensor) -> torch.Tensor:
