@@ -78,7 +78,6 @@ PRIMITIVES: dict[str, Primitive] = {
     "bitwise_and": Primitive("{0} & {1}"),
     "bitwise_or": Primitive("{0} | {1}"),
     "bitwise_xor": Primitive("{0} ^ {1}"),
-    "bitwise_not": Primitive("~{0}"),
     "shift_left": Primitive("{0} << {1}"),
     "shift_right": Primitive("{0} >> {1}"),
     **{name: Primitive(f"libdevice.{name}({{0}})", 8) for name in _LIBDEVICE_UNARY},
@@ -118,10 +117,13 @@ def op(name: str, dtype: torch.dtype, *args: Value) -> Value:
 
 
 def const(value: bool | int | float, dtype: torch.dtype) -> Const:
-    """A literal, converted to what ``dtype`` can hold."""
+    """A literal, converted to ``dtype``; integers wrap around, as torch's numbers beside tensors do."""
     if dtype is torch.bool:
         return Const(dtype, bool(value))
-    return Const(dtype, float(value) if dtype.is_floating_point else int(value))
+    if dtype.is_floating_point:
+        return Const(dtype, float(value))
+    info = torch.iinfo(dtype)
+    return Const(dtype, (int(value) - info.min) % (1 << info.bits) + info.min)
 
 
 def cast(value: Value, dtype: torch.dtype) -> Value:

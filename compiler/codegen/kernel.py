@@ -437,7 +437,9 @@ class _Printer:
         if target is torch.bool:
             return self._assign(f"{name} != 0", value)
         if is_half(target):
-            return self._assign(f"{name}.to({TRITON_TYPES[target]}).to(tl.float32)", value)
+            # torch, too, goes through float32; from float64 or integers Triton has no direct way
+            wide = "" if carrier(source) is torch.float32 else ".to(tl.float32)"
+            return self._assign(f"{name}{wide}.to({TRITON_TYPES[target]}).to(tl.float32)", value)
         if carrier(source) is target:
             return name
         return self._assign(f"{name}.to({TRITON_TYPES[target]})", value)

@@ -99,15 +99,9 @@ for _name in "logical_and logical_or logical_xor logical_not".split():
     _register([getattr(aten, _name)], KIND.ALWAYS_BOOL, _logical(_name))
 
 
-def _bitwise(name: str) -> Body:
-    def body(dtype: torch.dtype, *values: Value) -> Value:
-        return op("logical_not" if name == "bitwise_not" and dtype is torch.bool else name, dtype, *values)
-
-    return body
-
-
-for _name in "bitwise_and bitwise_or bitwise_xor bitwise_not".split():
-    _register([getattr(aten, _name)], KIND.DEFAULT, _bitwise(_name))
+for _name in "bitwise_and bitwise_or bitwise_xor".split():
+    _register([getattr(aten, _name)], KIND.DEFAULT, _primitive(_name))
+_register([aten.bitwise_not], KIND.DEFAULT, lambda dtype, x: op("bitwise_xor", dtype, x, const(-1, dtype)))
 
 
 def _if_float(name: str) -> Body:
@@ -356,19 +350,20 @@ def _integer_power(dtype: torch.dtype, x: Value, exponent: int) -> Value:
 @lower(aten.pow)
 def power(scope: Scope, a: Any, b: Any) -> Lazy:
     """a ** b; small whole exponents are multiplied out, integers with any other exponent are left to ATen."""
+    small = isinstance(b, int | float) and b in range(9)
+    if not scope.output.dtype.is_floating_point and not small:
+        raise NotLowered("an integer power with an exponent known only at run time")
 
     def body(dtype: torch.dtype, x: Value, y: Value) -> Value:
-        if isinstance(b, int | float) and not isinstance(b, bool):
+        if isinstance(b, int | float):
             if b == 0.5 and dtype.is_floating_point:
                 return op("sqrt", dtype, x)
             if b == -0.5 and dtype.is_floating_point:
                 return op("rsqrt", dtype, x)
-            if b == int(b) and 0 <= b <= 8:
+            if small:
                 return _integer_power(dtype, x, int(b))
             if b == -1 and dtype.is_floating_point:
                 return op("div", dtype, const(1, dtype), x)
-        if not dtype.is_floating_point:
-            raise NotLowered("an integer power with an exponent known only at run time")
         return op("pow", dtype, x, y)
 
     return elementwise(scope, body, KIND.BOOL_TO_LONG, (a, b))

@@ -81,11 +81,20 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
     return register
 
 
+FAMILIES = ("creation", "indexing", "pointwise", "reductions", "shapes", "views")
+
+
 @cache
 def _load_families() -> None:
     """The families register their rules when imported."""
-    for family in ("creation", "indexing", "pointwise", "reductions", "shapes", "views"):
-        importlib.import_module(f"compiler.lowering.{family}")
+    for name in FAMILIES:
+        importlib.import_module(f"compiler.lowering.{name}")
+
+
+def family(name: str) -> list[Any]:
+    """The ops whose rules the file ``name`` of this package holds."""
+    _load_families()
+    return [op for op, rule in _RULES.items() if rule.__module__ == f"{__package__}.{name}"]
 
 
 def rule_for(op: Any) -> Rule | None:

@@ -1,0 +1,56 @@
+"""Functions as lowered programs, partitions and compiled regions, without Dynamo: the short way in for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from compiler.decompositions import decomposition_table
+from compiler.fusion import Partition, Refused, partition
+from compiler.ir import Program
+from compiler.lowering.graph import lower_graph
+from compiler.region import CompiledRegion, KernelLibrary, compile_region
+from compiler.schedule import Launch
+from compiler.targets import resolve
+
+TARGET = resolve("h100")
+
+
+def capture(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphModule:
+    """The ATen graph of a function that returns a tensor or a sequence of them, as AOTAutograd would hand it over."""
+
+    def listed(*args: Any) -> list[Any]:
+        result = function(*args)
+        return list(result) if isinstance(result, tuple | list) else [result]
+
+    return make_fx(listed, decomposition_table=decomposition_table(), tracing_mode="fake")(*inputs)
+
+
+def lowered(function: Callable[..., Any], *inputs: Any) -> Program:
+    """The function's loops and library calls."""
+    return lower_graph(capture(function, *inputs), TARGET)
+
+
+def partitioned(function: Callable[..., Any], *inputs: Any) -> Partition:
+    """The function's fusion groups and refusals."""
+    return partition(lowered(function, *inputs))
+
+
+def compiled(function: Callable[..., Any], *inputs: Any) -> tuple[CompiledRegion, KernelLibrary]:
+    """The function as one region, with its kernels printed and defined but not compiled for a GPU."""
+    library = KernelLibrary(TARGET, binaries=False, texts=False)
+    graph = capture(function, *inputs)
+    return compile_region(graph, name="inference", kind="inference", target=TARGET, library=library), library
+
+
+def launches(region: CompiledRegion) -> list[Launch]:
+    """The region's kernel launches in the order they run."""
+    return [step for step in region.steps if isinstance(step, Launch)]
+
+
+def rules(refusals: Sequence[Refused]) -> set[str]:
+    """The names of the rules that refused something."""
+    return {str(refusal.rule) for refusal in refusals}
