@@ -36,7 +36,7 @@ from app.worker.protocol import (
     write_frame,
 )
 from app.worker.run import RunControl, run
-from app.worker.work import compile_source, explain, verify_in_child, verify_source, versions
+from app.worker.work import compile_source, explain, verify_in_child, verify_source, versions, warm_up
 from compiler.report import Target
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Server:
         """Import torch, say Ready, do commands. Does not return: the reader thread ends the process."""
         threading.Thread(target=self._read, name="commands", daemon=True).start()
         self._send(_ready())
+        warm_up()
         while True:
             work = self._work.get()
             command_id = work[0].id if isinstance(work, tuple) else work.id

@@ -46,10 +46,13 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
         target = resolve(request.target)
     except ValueError as error:
         code = "no_gpu" if request.target == "local" else "source"
-        raise SourceError(str(error), "Choose a named target, such as h100.", code=code) from error
+        raise SourceError(str(error), code=code) from error
     began = time.perf_counter()
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, None))
     loaded = load_source(spec, request.options, request.allow_unsafe, "cuda" if target.local else "cpu")
+    if loaded.remaining:  # a misspelt option must not pass for one that had its effect
+        names = ", ".join(f"'{name}'" for name in loaded.remaining)
+        raise SourceError(f"Neither {loaded.name} nor the compiler has an option {names}.", _options_hint(loaded))
     load_ms = (time.perf_counter() - began) * 1e3
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, load_ms))
     try:
@@ -61,7 +64,6 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
             compiler=request.compiler,
             training=request.training or loaded.training,
             dynamic=request.dynamic,
-            options=loaded.remaining,
             on_stage=on_stage,
         )
     except CompileError:
@@ -76,6 +78,10 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     report.sources |= user_sources(report, loaded.files)
     make_portable(report)
     return compilation
+
+
+def _options_hint(loaded: LoadedSource) -> str:
+    return f"The options of {loaded.name}: {', '.join(loaded.parameters)}." if loaded.parameters else ""
 
 
 def _run_eagerly(loaded: LoadedSource) -> None:
@@ -172,3 +178,24 @@ def explain(error: BaseException, command_id: int) -> Failed:
         return Failed(command_id, "The model recurses too deeply to be traced.", "", detail)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return Failed(command_id, f"The compiler stopped with {text}", _BUG_HINT, detail, "internal")
+
+
+def warm_up() -> None:
+    """Compile one addition, so that the first model does not wait for imports and first uses.
+
+    A failure is left for the first real compilation to tell.
+    """
+    import contextlib
+
+    import torch
+
+    from compiler.pipeline import compile_model
+    from compiler.targets import local_target, resolve
+
+    with contextlib.suppress(Exception):
+        target = local_target() or resolve("h100")
+        compile_model(_addition, (torch.ones(8), torch.ones(8)), source="warm-up", target=target)
+
+
+def _addition(a: object, b: object) -> object:
+    return a + b  # type: ignore[operator]

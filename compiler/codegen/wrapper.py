@@ -23,6 +23,14 @@ nan = float("nan")
 
 """
 
+# The same ATen functions through torch's own bindings: about half the CPU time of a call through torch.ops.
+DIRECT: dict[Any, str] = {
+    torch.ops.aten.mm.default: "torch.mm",
+    torch.ops.aten.addmm.default: "torch.addmm",
+    torch.ops.aten.bmm.default: "torch.bmm",
+    torch.ops.aten.convolution.default: "torch.convolution",
+}
+
 
 def generate_wrapper(
     program: Program, steps: Sequence[Scheduled], plan: MemoryPlan, kernels: Mapping[str, str]
@@ -98,6 +106,8 @@ class _Writer:
             self._line(f"{', '.join(results)} = {call}")
 
     def _target(self, target: Any) -> str:
+        if target in DIRECT:
+            return DIRECT[target]
         if isinstance(target, torch._ops.OpOverload):
             if target.namespace == "aten":
                 return f"aten.{target.overloadpacket.__name__}.{target._overloadname}"

@@ -179,7 +179,7 @@ def prepare(
     if mode == "eager":
         return Step(Iteration(model, model, inputs, training=training))
     if mode == "compiled":
-        call = compiled or torch.compile(model, backend=_own_backend())
+        call = compiled if compiled is not None else torch.compile(model, backend=_own_backend())
         return _first_call(Step(Iteration(call, model, inputs, training=training)))
     if mode == "graph":
         return _prepare_graph(model, inputs, training, compiled if whole else None, whole)
@@ -216,7 +216,8 @@ def _prepare_graph(
 
     why_not = SkipReason("graph_break", "The model is several regions, with Python code between them.")
     if whole is not False:
-        call = compiled or torch.compile(model, backend=_own_backend(), fullgraph=True)
+        # "is not None": asking a compiled module for its truth would ask it for its length
+        call = compiled if compiled is not None else torch.compile(model, backend=_own_backend(), fullgraph=True)
         iteration = Iteration(call, model, inputs, training=training)
         try:
             iteration()

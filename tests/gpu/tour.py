@@ -24,6 +24,21 @@ from views.main_window import MainWindow
 SECONDS_A_MODE = 3.0
 
 
+def said(window: MainWindow) -> None:
+    """Print what the worker says of the run as it goes."""
+    from app.worker.protocol import Failed, RunState, WorkerDied
+
+    def tell(event: object) -> None:
+        if isinstance(event, RunState):
+            print(f"run: {event.state} {event.mode} {event.text}", flush=True)
+        elif isinstance(event, Failed | WorkerDied):
+            print(f"run: {event}", flush=True)
+
+    window.bridge.run_state.connect(tell)
+    window.bridge.failed.connect(tell)
+    window.bridge.died.connect(tell)
+
+
 def wait_until(done: Callable[[], bool], limit_s: float, what: str) -> float:
     """Process events until ``done``; the seconds it took. Raises TimeoutError after ``limit_s``."""
     loop, start = QEventLoop(), time.monotonic()
@@ -44,6 +59,7 @@ def main(folder: Path, example: str) -> int:
     shown: list[str] = []
     ready: list[object] = []
     window.bridge.ready.connect(ready.append)
+    said(window)
     window.report_shown.connect(lambda: shown.append("report"))
     laid_out: list[str] = []
     window.workspace.graph.laid_out.connect(laid_out.append)
