@@ -1,8 +1,8 @@
 """Times iterations: the CPU time to submit one, and the GPU time between two CUDA events around the same call.
 
-Nothing synchronises inside a timed call. Two protocols: ``stream`` submits iterations back to back, as a server or a
-training loop does, and keeps only a bounded number in flight; ``measure`` isolates each iteration with a synchronise
-before it, which also gives the wall time until its results are there.
+Nothing synchronises inside a timed call. ``sample`` submits iterations back to back, as a server or a training loop
+does, and keeps only a bounded number in flight; ``stream`` waits between iterations; ``measure`` isolates each with a
+synchronise before it, which also gives the wall time until its results are there.
 """
 
 from __future__ import annotations
@@ -137,21 +137,21 @@ def stream(
     batch_seconds: float = BATCH_SECONDS,
     make_event: Callable[[], Event] | None = None,
 ) -> Iterator[Samples]:
-    """Run ``step`` back to back until ``should_stop()``; yields the ended iterations every ``batch_seconds``.
+    """Run ``step`` until ``should_stop()``; yields the iterations every ``batch_seconds``.
 
-    A batch is empty where no iteration ended in its time. The last batch holds what was in flight.
+    Each iteration begins when the GPU is done with the one before: a graph that is launched while it still runs
+    makes the CPU wait, and that wait is not time to submit.
     """
     queue = EventQueue(make_event or cuda_event_maker())
     batch = Samples()
     deadline = time.perf_counter() + batch_seconds
     while not should_stop():
         _extend(batch, queue.submit(step))
+        _extend(batch, queue.collect(wait=True))
         if time.perf_counter() >= deadline:
-            _extend(batch, queue.collect())
             yield batch
             batch = Samples()
             deadline = time.perf_counter() + batch_seconds
-    _extend(batch, queue.collect(wait=True))
     yield batch
 
 
