@@ -201,6 +201,22 @@ class TestCompile:
         assert data["graph_breaks"][0]["file"] == "resources/examples/graph_break.py"
         assert open_session(path).report.target == TARGETS["a100"]
 
+    def test_misspelt_option_is_told_with_the_options_there_are(self) -> None:
+        arguments = ["compile", "example:relu_add_mul", "--target", "h100", "--option", "row=4"]
+        done = subprocess.run([sys.executable, str(MAIN), *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == (
+            "fusescope: Neither relu_add_mul nor the compiler has an option 'row'. "
+            "The options of relu_add_mul: rows, columns, dtype."
+        )
+
+    def test_nothing_to_verify_is_said(self, tmp_path: Path) -> None:
+        source = tmp_path / "plain.py"
+        source.write_text("import torch\n\ndef plain():\n    return (lambda x: x.t()), (torch.ones(2, 3),)\n")
+        arguments = ["verify", str(source), "--interpret"]
+        done = subprocess.run([sys.executable, str(MAIN), *arguments], capture_output=True, text=True, check=True)
+        assert done.stdout == "No fusion group to check: no op of the model became a generated kernel.\n"
+
     def test_verify_interprets_the_kernels(self) -> None:
         arguments = ["verify", "example:softmax?rows=8&columns=32", "--interpret"]
         done = subprocess.run([sys.executable, str(MAIN), *arguments], capture_output=True, text=True, check=True)

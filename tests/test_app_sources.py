@@ -186,6 +186,7 @@ class TestPython:
         [
             ("None", "returned nothing"),
             ("torch.ones(2)", "returned a Tensor"),
+            ("3", "returned an int,"),
             ("(torch.relu,)", "returned 1 values instead of two"),
             ("(torch.ones(2), (torch.ones(2),))", "returned a Tensor where the model should be"),
             ("(torch.relu, {'x': torch.ones(2)})", "returned example inputs of type dict"),
@@ -208,6 +209,16 @@ class TestPython:
         error = fault(f"{write('mine5.py', GOOD)}:nope")
         assert error.message == "mine5.py has no function called 'nope'."
         assert error.hint == "It has make."
+
+    def test_importable_function_is_named_as_it_was_asked_for(self) -> None:
+        with pytest.raises(SourceError) as caught:
+            load_source(parse_source("torch.nn:Linear"))
+        assert caught.value.message == "torch.nn:Linear needs in_features, out_features and has no default for them."
+
+    def test_file_that_is_no_text(self, write: Write) -> None:
+        path = write("binary.py", "x = 1\n")
+        path.write_bytes(b"\x00\x01\x02")
+        assert fault(path).hint == "Check that it is a Python file, in UTF-8."
 
     def test_parameter_without_default(self, write: Write) -> None:
         path = write("needy.py", "import torch\n\ndef needy(n):\n    return torch.relu, (torch.ones(int(n)),)\n")

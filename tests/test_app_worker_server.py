@@ -116,7 +116,7 @@ def test_options_reach_the_examples_function(worker: Worker) -> None:
     ("body", "sentence"),
     [
         ("return torch.ones(2) @ torch.ones(3)", "bad.py:5 raised RuntimeError"),
-        ("return 3", "returned a int"),
+        ("return 3", "returned an int"),
         ("sys.exit(4)", "bad.py:5 called sys.exit(4)"),
         ("def f(x): raise ValueError('inside')\n    return f, (torch.ones(2),)", "bad.py:5 raised ValueError: inside"),
         ("def f(x): return x @ torch.ones(3)\n    return f, (torch.ones(2),)", "bad.py:5 raised RuntimeError"),

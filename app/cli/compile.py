@@ -114,6 +114,8 @@ def _tell_stage(event: StageEvent) -> None:
 
 
 def _checks_table(checks: list[KernelCheck]) -> str:
+    if not checks:
+        return "No fusion group to check: no op of the model became a generated kernel."
     rows = [
         (
             check.region,

@@ -22,6 +22,7 @@ class LoadedSource:
     """A model and the inputs to compile it with. ``inputs`` are positional; ``files`` maps file name to text.
 
     ``remaining`` are the options that the source's function did not take: they are for the compiler.
+    ``parameters`` names those that it can take.
     """
 
     model: Callable[..., Any]
@@ -30,6 +31,7 @@ class LoadedSource:
     training: bool
     files: dict[str, str]
     remaining: dict[str, str] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
 
 
 def load_source(
@@ -61,6 +63,7 @@ def load_source(
         training=function.training,
         files=user_files(function.file, set(sys.modules) - before),
         remaining={name: value for name, value in options.items() if name not in taken},
+        parameters=tuple(function.parameters),
     )
 
 
@@ -79,19 +82,25 @@ def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tu
     import torch
 
     if not isinstance(returned, (tuple, list)):
-        what = "nothing" if returned is None else f"a {type(returned).__name__}"
+        what = "nothing" if returned is None else _a(returned)
         raise SourceError(f"{place} returned {what}, not a model with its example inputs.", _EXPECTED)
     if len(returned) != 2:
         raise SourceError(f"{place} returned {len(returned)} values instead of two.", _EXPECTED)
     model, inputs = returned
     if not callable(model):
-        raise SourceError(f"{place} returned a {type(model).__name__} where the model should be.", _EXPECTED)
+        raise SourceError(f"{place} returned {_a(model)} where the model should be.", _EXPECTED)
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     if not isinstance(inputs, (tuple, list)):
         what = type(inputs).__name__
         raise SourceError(f"{place} returned example inputs of type {what}, not a tuple.", _EXPECTED)
     return model, tuple(inputs)
+
+
+def _a(value: object) -> str:
+    """The value's type with its article: "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def _moved(inputs: tuple[Any, ...], device: str) -> tuple[Any, ...]:

@@ -48,7 +48,8 @@ class UserFunction:
         ]
         if missing:
             hint = f"Give each parameter a default, or pass --option {missing[0]}=VALUE."
-            raise SourceError(f"{self.place} needs {', '.join(missing)} and has no default for it.", hint)
+            them = "it" if len(missing) == 1 else "them"
+            raise SourceError(f"{self.place} needs {', '.join(missing)} and has no default for {them}.", hint)
         return _run(lambda: self.function(**values), self.file, self.place)
 
     def _value(self, name: str, text: str) -> object:
@@ -85,13 +86,13 @@ def function_in_file(path: Path, function: str) -> UserFunction:
     except SyntaxError as error:
         # a null byte or a wrong encoding has no line
         line = f":{error.lineno}" if error.lineno else ""
-        text = f"{path}{line}: {type(error).__name__}: {error.msg}"
-        raise SourceError(f"{text}.", "Mend that line and try again.") from error
+        hint = "Mend that line and try again." if line else "Check that it is a Python file, in UTF-8."
+        raise SourceError(f"{path}{line}: {type(error).__name__}: {error.msg}.", hint) from error
     except ValueError as error:
         raise SourceError(f"{path} is not Python source: {error}.") from error
     module = _run(lambda: _import_file(path), path, str(path))
     assert isinstance(module, ModuleType)
-    return _pick(module, path, function)
+    return _pick(module, path, path.name, function)
 
 
 def function_in_module(module_name: str, function: str) -> UserFunction:
@@ -112,7 +113,7 @@ def function_in_module(module_name: str, function: str) -> UserFunction:
     path = Path(spec.origin)
     module = _run(lambda: importlib.import_module(module_name), path, module_name)
     assert isinstance(module, ModuleType)
-    return _pick(module, path, function)
+    return _pick(module, path, module_name, function)
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -133,7 +134,8 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _pick(module: ModuleType, path: Path, name: str) -> UserFunction:
+def _pick(module: ModuleType, path: Path, origin: str, name: str) -> UserFunction:
+    """The function called ``name`` (or the usual one); ``origin`` is what messages call the file or module."""
     own = {
         key: value
         for key, value in vars(module).items()
@@ -144,8 +146,8 @@ def _pick(module: ModuleType, path: Path, name: str) -> UserFunction:
         chosen = getattr(module, name, None)
         if not callable(chosen):
             has = ", ".join(own) or "no functions"
-            raise SourceError(f"{path.name} has no function called '{name}'.", f"It has {has}.")
-        return UserFunction(chosen, path, f"{path.name}:{name}", training)
+            raise SourceError(f"{origin} has no function called '{name}'.", f"It has {has}.")
+        return UserFunction(chosen, path, f"{origin}:{name}", training)
     usual = next((key for key in (path.stem, *_USUAL_NAMES) if key in own), "")
     callable_bare = [key for key, value in own.items() if _needs_nothing(value)]
     only = callable_bare[0] if len(callable_bare) == 1 else ""
@@ -153,10 +155,10 @@ def _pick(module: ModuleType, path: Path, name: str) -> UserFunction:
     if not key:
         if not own:
             hint = "Write a function that returns (module_or_function, example_inputs)."
-            raise SourceError(f"{path.name} defines no function to call.", hint)
-        hint = f"Say which: {path.name}:NAME with one of {', '.join(own)}."
-        raise SourceError(f"{path.name} defines several functions.", hint)
-    return UserFunction(own[key], path, f"{path.name}:{key}", training)
+            raise SourceError(f"{origin} defines no function to call.", hint)
+        hint = f"Say which: {origin}:NAME with one of {', '.join(own)}."
+        raise SourceError(f"{origin} defines several functions.", hint)
+    return UserFunction(own[key], path, f"{origin}:{key}", training)
 
 
 def _needs_nothing(function: FunctionType) -> bool:
