@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from compiler.schedule import Launch
 from compiler.targets import resolve
 
 TARGET = resolve("h100")
+_table = cache(decomposition_table)
 
 
 def capture(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphModule:
@@ -26,7 +28,7 @@ def capture(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphModule:
         result = function(*args)
         return list(result) if isinstance(result, tuple | list) else [result]
 
-    return make_fx(listed, decomposition_table=decomposition_table(), tracing_mode="fake")(*inputs)
+    return make_fx(listed, decomposition_table=_table(), tracing_mode="fake")(*inputs)
 
 
 def lowered(function: Callable[..., Any], *inputs: Any) -> Program:

@@ -240,7 +240,9 @@ def test_division_rounds_as_torch_rounds_it(name: str) -> None:
 
 
 def test_powers_of_tensors() -> None:
-    pairs = [t for dtype in FLOATS for t in (values(dtype, REAL)[:, None], values(dtype, [0.0, 1.0, 2.0, -1.5, 0.5])[None])]
+    pairs = [
+        t for dtype in FLOATS for t in (values(dtype, REAL)[:, None], values(dtype, [0.0, 1.0, 2.0, -1.5, 0.5])[None])
+    ]
     check(pairwise(torch.pow), *pairs)
 
 

@@ -1,0 +1,178 @@
+"""Views, broadcasting, strides, and the ops that place elements elsewhere or read them at computed positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.graphs import launches
+from tests.interpret.checking import check, generated
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "merge": lambda x: x.reshape(8, 60),
+    "merge and split": lambda x: x.reshape(16, 3, 10),
+    "split oddly": lambda x: x.reshape(15, 32),
+    "flatten": lambda x: x.flatten(),
+    "permute": lambda x: x.permute(2, 0, 3, 1),
+    "permute and merge": lambda x: x.permute(0, 2, 1, 3).reshape(8, 60),
+    "transpose, merge, split": lambda x: x.transpose(1, 3).reshape(4, 30, 4).transpose(0, 2),
+    "slice": lambda x: x[1:, ::2, -3:, 1::3],
+    "negative slice": lambda x: x[-2:, :, :-1],
+    "select": lambda x: x[:, 2, -1],
+    "unsqueeze": lambda x: x[:, None, ..., None],
+    "squeeze": lambda x: x[:1].squeeze(0).unsqueeze(1).squeeze(),
+    "expand": lambda x: x[:, :1].expand(-1, 7, -1, -1),
+    "chunk": lambda x: x.chunk(3, -1)[1],
+    "split": lambda x: x.split([1, 3], 1)[1],
+    "unbind": lambda x: x.unbind(2)[3],
+    "unflatten": lambda x: x.unflatten(2, (5, 1)),
+    "movedim": lambda x: x.movedim(0, -1),
+    "diagonal": lambda x: x.diagonal(0, 0, 1),
+    "unfold": lambda x: x.unfold(2, 3, 1),
+    "as_strided": lambda x: x.contiguous().as_strided((3, 5), (7, 2), 1),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_before_and_after_arithmetic(name: str) -> None:
+    view = VIEWS[name]
+    x = torch.randn(8, 4, 5, 3)
+    check(lambda x: [view(x) * 2, view(x + 1), view(x.relu()).sin() + 1, view(x).sum(0)], x)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_returned_view_keeps_eagers_strides(name: str) -> None:
+    """Callers may rely on strides: what eager returns as a view of fresh memory is laid out the same way."""
+    view = VIEWS[name]
+    x = torch.randn(8, 4, 5, 3)
+    (result,), _ = generated(lambda x: view(x + 1), x)
+    assert result.stride() == view(x + 1).stride()
+
+
+def test_broadcasting_in_every_direction() -> None:
+    a, b, c, d = torch.randn(6, 1, 7), torch.randn(5, 1), torch.randn(7), torch.tensor(2.0)
+    check(lambda a, b, c, d: [a + b, a * c + d, b - c, (a + b + c) * d, a.expand(6, 5, 7) / b.exp()], a, b, c, d)
+
+
+def test_inputs_of_any_strides() -> None:
+    base = torch.randn(6, 8, 10)
+    inputs = [base, base.transpose(0, 2), base[::2, 1::3], base[:, 3:4].expand(6, 8, 10), base.permute(1, 2, 0)]
+    check(lambda *xs: [x.sigmoid() + x for x in xs], *inputs)
+    check(lambda x, y: x + y, base, torch.randn(10, 8, 6).permute(2, 1, 0))
+    check(lambda x, y: (x + y).sum(1), torch.randn(3, 40, 50), torch.randn(3, 50, 40).transpose(1, 2))
+    check(lambda x: x + 1, torch.randn(10).as_strided((4, 6), (1, 1)))
+
+
+def test_a_tiled_transpose() -> None:
+    x = torch.randn(70, 130)
+    region = check(lambda x, y: x.t().contiguous() * y, x, torch.randn(130, 70))
+    assert launches(region)[0].kernel.domain.y is not None
+
+
+def test_channels_last() -> None:
+    x = torch.randn(2, 16, 9, 11).to(memory_format=torch.channels_last)
+    bias = torch.randn(16, 1, 1)
+    check(lambda x, b: [(x + b).relu(), x.mean((2, 3)), x.contiguous(), F.pad(x, (1, 1))], x, bias)
+
+
+def test_cat_and_stack() -> None:
+    x, y, z = torch.randn(3, 4), torch.randn(5, 4), torch.randn(3, 2)
+    check(lambda x, y: torch.cat([x, y.exp(), x * 2]), x, y)
+    check(lambda x, z: torch.cat([x, z, z + x[:, :2]], dim=-1), x, z)
+    check(lambda x: torch.stack([x, x + 1, x.relu()], dim=1), x)
+    check(lambda x, y: torch.cat([x, y]).sum(0), x, y)
+    check(lambda x, y: torch.cat([x.half(), y]), x, y)
+    check(lambda x: torch.cat([x] * 12), x)
+    check(lambda x: torch.cat([torch.zeros(0), x[:0], x]), x)
+    check(lambda x: torch.cat([x.softmax(1), x.log_softmax(1)], 1), x)
+    check(lambda x: torch.cat((-x[..., 2:], x[..., :2]), -1) * x + x, x)
+
+
+def test_pad() -> None:
+    x = torch.randn(3, 5, 6)
+    check(
+        lambda x: [F.pad(x, (1, 2)), F.pad(x, (0, 1, 2, 0), value=3.0), F.pad(x, (-1, 2)), F.pad(x, (-1, -1, 1, 0))], x
+    )
+    check(lambda x: F.pad(x.softmax(-1), (2, 2)).exp(), x)
+    check(lambda x: F.pad(x, (1, 1)), torch.arange(12).reshape(3, 4))
+    check(
+        lambda x: [
+            F.pad(x, (2, 2), mode="reflect"),
+            F.pad(x, (1, 1), mode="replicate"),
+            F.pad(x, (1, 1), mode="circular"),
+        ],
+        x,
+    )
+
+
+def test_flip_roll_repeat() -> None:
+    x = torch.randn(3, 5, 6)
+    check(lambda x: [x.flip(0), x.flip(1, 2), x.flip(-1) + x], x)
+    check(lambda x: [x.roll(1, 0), x.roll((-2, 7), (1, 2)), x.roll(3), x.roll(2, 2) - x], x)
+    check(lambda x: [x.repeat(2, 1, 1), x.repeat(2, 1, 3, 1), x[:, :1].repeat(1, 4, 1)], x)
+    check(lambda x: [x.repeat_interleave(3, dim=1), x.tile(2, 2)], x)
+
+
+def test_triangles_and_masks() -> None:
+    x = torch.randn(2, 6, 9)
+    check(lambda x: [x.tril(), x.triu(1), x.tril(-2), x.triu(-3), (x + 1).tril(2).sum(-1)], x)
+    check(lambda x: x.masked_fill(torch.ones(6, 9, dtype=torch.bool).triu(1), float("-inf")).softmax(-1), x)
+
+
+def test_creation() -> None:
+    x = torch.randn(4, 5)
+    check(lambda x: [x + torch.arange(5), torch.arange(2, 12, 3), torch.arange(0, 1, 0.25) * 2], x)
+    check(lambda x: [torch.full_like(x, 2.5) + x, x.new_zeros(3) + 1, torch.ones(2, 2), torch.zeros_like(x).int()], x)
+    check(
+        lambda x: [torch.linspace(0, 1, 7), torch.eye(4, 5) * x, torch.scalar_tensor(3.0) * x, x.new_full((2,), 7)], x
+    )
+    check(lambda x: [torch.arange(5, 0, -1) + 0, torch.arange(4).half() / 3, torch.empty(0)], x)
+
+
+def test_indexing() -> None:
+    x, rows, columns = torch.randn(7, 5, 3), torch.tensor([0, 6, -1, 3]), torch.tensor([4, -5, 1, 1])
+    check(lambda x, i: [x[i], x[:, i % 5], x[..., i % 3, :] if x.dim() > 3 else x[i, 1]], x, rows)
+    check(lambda x, i, j: [x[i, j], x[i, :, j % 3], x[:, j, 0], x[i[:, None], j]], x, rows, columns)
+    check(lambda x, i: [x.index_select(0, i), x.exp().index_select(0, i.flip(0))], x, rows.abs())
+    check(lambda x, i: x[i].sum(0) + x[0], x, rows)
+    check(lambda x, i: x.gather(1, i), torch.randn(4, 9), torch.randint(0, 9, (4, 6)))
+    check(lambda x, i: x.softmax(1).gather(1, i.argsort(1)).log(), torch.randn(4, 6), torch.randn(4, 6))
+    check(lambda x, m: x.masked_select(m), x, x > 0)
+    check(lambda x, i: x[i.int()], x, rows)
+
+
+def test_embedding() -> None:
+    table, ids, places = torch.randn(11, 8), torch.randint(0, 11, (2, 5)), torch.arange(5)
+    check(lambda t, i, p: F.embedding(i, t) + F.embedding(p, t), table, ids, places)
+    check(lambda t, i: F.layer_norm(F.embedding(i, t) * 2, (8,)), table, ids)
+    check(lambda t, i: F.embedding(i, t.half()), table, ids)
+
+
+def test_one_hot_and_comparisons_with_positions() -> None:
+    ids = torch.randint(0, 6, (4, 3))
+    check(lambda i: F.one_hot(i, 6), ids)
+    check(lambda i: (i[..., None] == torch.arange(6)).float(), ids)
+
+
+def test_rotary_embedding() -> None:
+    x, angles = torch.randn(2, 4, 6, 8), torch.randn(6, 8)
+
+    def rotate(x: Tensor, angles: Tensor) -> Tensor:
+        first, second = x.chunk(2, dim=-1)
+        return x * angles.cos() + torch.cat((-second, first), dim=-1) * angles.sin()
+
+    check(rotate, x, angles)
+    check(rotate, x.transpose(1, 2).contiguous().transpose(1, 2), angles)
+
+
+def test_scatter_and_friends_are_library_calls_with_the_right_numbers() -> None:
+    x, index = torch.randn(4, 6), torch.randint(0, 6, (4, 3))
+    check(lambda x, i: x.scatter(1, i, 0.0), x, index)
+    check(lambda x, i: (x + 1).scatter_add(1, i, x[:, :3]).exp(), x, index)
+    check(lambda x: [*x.sort(1), *x.topk(2), x.cumsum(1) + 1], x)
+    check(lambda x: x.index_add(0, torch.tensor([0, 2]), x[:2]), x)
+    check(lambda x: (x.double() @ x.double().t()).relu(), x)

@@ -1,0 +1,199 @@
+"""Reductions of every kind over any dimensions, in each of the three ways a kernel may do them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from compiler.codegen.kernel import PERSISTENT_INNER, PERSISTENT_OUTER
+from tests.graphs import launches
+from tests.interpret.checking import check
+
+FLOAT_KINDS: dict[str, Callable[..., object]] = {
+    "sum": torch.sum,
+    "mean": torch.mean,
+    "amax": torch.amax,
+    "amin": torch.amin,
+    "var": torch.var,
+    "std": torch.std,
+    "var_mean": torch.var_mean,
+    "softmax": lambda x, d, keepdim: x.softmax(d[0]),
+    "log_softmax": lambda x, d, keepdim: x.log_softmax(d[0]),
+    "logsumexp": torch.logsumexp,
+    "norm": lambda x, d, keepdim: torch.linalg.vector_norm(x, dim=d, keepdim=keepdim),
+    "any": lambda x, d, keepdim: (x > 2).any(d[0], keepdim),
+    "all": lambda x, d, keepdim: (x > -2).all(d[0], keepdim),
+    "argmax": lambda x, d, keepdim: x.argmax(d[0], keepdim),
+    "argmin": lambda x, d, keepdim: x.argmin(d[0], keepdim),
+    "max": lambda x, d, keepdim: list(x.max(d[0], keepdim)),
+    "min": lambda x, d, keepdim: list(x.min(d[0], keepdim)),
+    "prod": lambda x, d, keepdim: x.prod(d[0], keepdim),
+}
+DIMS = [d for n in (1, 2, 3) for d in itertools.combinations(range(3), n)]
+
+
+@pytest.mark.parametrize("kind", FLOAT_KINDS)
+def test_over_any_dimensions(kind: str) -> None:
+    x = torch.randn(5, 7, 6)
+    check(lambda x: [r for d in DIMS for k in (False, True) for r in _listed(FLOAT_KINDS[kind](x, d, keepdim=k))], x)
+
+
+def _listed(result: object) -> list[object]:
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.int8,
+                                   torch.uint8, torch.bool], ids=str)  # fmt: skip
+def test_over_any_dtype(dtype: torch.dtype) -> None:
+    x = torch.randn(6, 37).to(dtype) if dtype.is_floating_point else torch.randint(0, 5, (6, 37)).to(dtype)
+
+    def reduce(x: Tensor) -> list[Tensor]:
+        found = [x.sum(1), x.sum(0), x.sum(), x.any(1), x.all(0), x.prod(1)]
+        if dtype is not torch.bool:
+            found += [x.amax(1), x.amin(0), x.max(), x.min(), x.argmax(1), x.argmin(0), *x.max(1), *x.min(0)]
+        if dtype.is_floating_point:
+            found += [x.mean(1), x.mean(), x.var(0), x.softmax(1), x.log_softmax(0)]
+        return found
+
+    check(reduce, x)
+
+
+def test_into_another_dtype() -> None:
+    x = torch.randn(4, 33).half()
+    check(lambda x: [x.sum(1, dtype=torch.float32), x.mean(0, dtype=torch.float64), x.float().sum().half()], x)
+    check(lambda x: [x.sum(1, dtype=torch.int64), x.prod(0, dtype=torch.float32)], torch.randint(0, 3, (4, 33)))
+    check(lambda x: x.softmax(1, dtype=torch.float32), x)
+
+
+def test_of_a_tensor_without_dimensions() -> None:
+    x = torch.tensor(2.5)
+    check(lambda x: [x.sum(), x.mean(), x.amax(), x.argmax(), x.prod(), x.any(), x.softmax(0)], x)
+
+
+def test_over_dimensions_of_size_one() -> None:
+    x = torch.randn(4, 1, 3)
+    check(
+        lambda x: [
+            x.sum(1),
+            x.mean(1, keepdim=True),
+            x.argmax(1),
+            x.amax((0, 1)),
+            x.softmax(1),
+            x.var(1, correction=0),
+        ],
+        x,
+    )
+
+
+def test_nan_wins_and_the_first_extremum_counts() -> None:
+    x = torch.tensor(
+        [[1.0, math.nan, 3.0, math.nan], [2.0, 2.0, 1.0, 2.0], [-math.inf] * 4, [math.inf, 0, math.inf, 1]]
+    )
+    check(lambda x: [*x.max(1), *x.min(1), x.amax(1), x.amin(0), x.argmax(0), x.argmin(0), x.argmax(), x.argmin()], x)
+    rows = torch.zeros(2, 3 * PERSISTENT_INNER)
+    rows[0, 20_000], rows[0, 9_000], rows[1, 1], rows[1, 12_345] = math.nan, math.nan, 5.0, 5.0
+    check(lambda x: [x.argmax(1), x.amax(1), x.argmin(1)], rows)
+
+
+WAYS: dict[str, tuple[tuple[int, int], int]] = {
+    "a short row in registers": ((7, 100), 1),
+    "a row of exactly a block": ((5, 256), 1),
+    "a long row in passes": ((3, PERSISTENT_INNER + 37), 1),
+    "a short column in registers": ((PERSISTENT_OUTER - 3, 40), 0),
+    "a long column in passes": ((3 * PERSISTENT_OUTER + 5, 40), 0),
+    "few outputs, split in parts": ((2, 140_003), 1),
+    "few columns, split in parts": ((90_001, 3), 0),
+}
+KINDS: dict[str, Callable[[Tensor, int], list[Tensor]]] = {
+    "sum and mean": lambda x, d: [x.sum(d), x.mean(d)],
+    "extrema": lambda x, d: [x.amax(d), x.amin(d)],
+    "positions": lambda x, d: [x.argmax(d), x.argmin(d)],
+    "variance": lambda x, d: list(torch.var_mean(x, d)),
+    "softmax": lambda x, d: [x.softmax(d)],
+    "log softmax": lambda x, d: [x.log_softmax(d)],
+    "any and all": lambda x, d: [(x > 3.9).any(d), (x > -3.9).all(d)],
+    "product": lambda x, d: [(1 + x.double() * 1e-3).prod(d)],  # float32 loses digits to the order of factors
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("way", WAYS)
+def test_in_every_way(way: str, kind: str) -> None:
+    size, dim = WAYS[way]
+    if kind == "positions" and "split" in way:
+        pytest.skip("positions are not split")
+    region = check(lambda x: KINDS[kind](x, dim), torch.randn(size))
+    kernels = [launch.kernel for launch in launches(region)]
+    reducing = [k for k in kernels if k.domain.r is not None]
+    if "in registers" in way or "exactly" in way:
+        assert all(k.persistent for k in reducing)
+    elif "passes" in way:
+        assert not any(k.persistent for k in reducing)
+    else:
+        assert len(reducing) > 1, "a split reduction has a second step"
+
+
+def test_everything_of_a_large_tensor_is_split_without_remainder_or_with_one() -> None:
+    for count in (1 << 20, (1 << 20) + 1, 999_983):
+        check(lambda x: [x.sum(), x.amax(), x.mean()], torch.randn(count))
+
+
+def test_a_split_reduction_with_a_prologue_and_neighbours() -> None:
+    x, y = torch.randn(600, 1000), torch.randn(600, 1)
+    check(lambda x, y: [((x - y) ** 2).mean(), (x * y).sum(), x.relu().amax()], x, y)
+
+
+def test_several_reductions_of_one_row_share_a_kernel() -> None:
+    region = check(lambda x: [x.sum(1), x.amax(1), (x * x).sum(1)], torch.randn(64, 200))
+    assert len(launches(region)) == 1
+
+
+@pytest.mark.parametrize("width", [30, PERSISTENT_INNER + 100])
+def test_normalizations(width: int) -> None:
+    x, w, b = torch.randn(4, width), torch.randn(width), torch.randn(width)
+    check(lambda x, w, b: F.layer_norm(x, (width,), w, b), x, w, b)
+    check(lambda x, w: F.rms_norm(x, (width,), w, 1e-6), x, w)
+    check(lambda x, w, b: F.layer_norm(F.gelu(x) + x, (width,), w, b).half(), x, w, b)
+
+
+def test_group_instance_and_batch_norm() -> None:
+    x, w, b = torch.randn(3, 8, 5, 7), torch.randn(8), torch.randn(8)
+    mean, var = torch.randn(8), torch.rand(8) + 0.5
+    check(lambda x, w, b: F.group_norm(x, 4, w, b), x, w, b)
+    check(lambda x, w, b: F.group_norm(x, 4, w, b), x.to(memory_format=torch.channels_last), w, b)
+    check(lambda x, w, b: F.instance_norm(x, weight=w, bias=b), x, w, b)
+    check(lambda x, m, v, w, b: F.batch_norm(x, m, v, w, b), x, mean, var, w, b)
+    check(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), x, w, b)
+
+
+def test_losses() -> None:
+    logits, target = torch.randn(6, 11), torch.randint(0, 11, (6,))
+    check(F.cross_entropy, logits, target)
+    check(lambda x, t: F.cross_entropy(x, t, reduction="none", label_smoothing=0.1), logits, target)
+    check(
+        lambda x, t: F.cross_entropy(x, t, ignore_index=3),
+        logits,
+        target.clone().fill_(3).index_fill(0, torch.tensor([1]), 5),
+    )
+    check(F.mse_loss, logits, torch.randn(6, 11))
+    check(F.smooth_l1_loss, logits, torch.randn(6, 11))
+    check(F.binary_cross_entropy_with_logits, logits, torch.rand(6, 11))
+    check(lambda x, y: F.kl_div(x.log_softmax(1), y.softmax(1), reduction="batchmean"), logits, torch.randn(6, 11))
+
+
+def test_no_elements_are_left_to_the_library() -> None:
+    x = torch.randn(3, 0)
+    region = check(lambda x: [x.sum(1), x.sum(), x.any(1), x + 1], x)
+    assert not launches(region)
+
+
+def test_strides_do_not_matter() -> None:
+    x = torch.randn(8, 6, 10)
+    for view in (x.permute(2, 0, 1), x[::2, 1:, ::3], x[:, :1].expand(8, 6, 10), x.transpose(0, 2)):
+        check(lambda x: [x.sum(0), x.sum((0, 2)), x.amax(1), x.softmax(-1), x.argmax(), x.mean()], view)
