@@ -313,7 +313,9 @@ class Lazy:
     def load(self, index: Index) -> Value:
         """The element at ``index``: read from memory where there is memory, else computed in place."""
         root = self.root()
-        if root.buffer is not None:
+        if root.buffer is not None and root is self:
+            return Load(self.dtype, root.buffer, linear_index(index, root.buffer.stride))
+        if root.buffer is not None and root.has_captured_layout:
             return Load(self.dtype, root.buffer, linear_index(index, self.stride, self.offset - root.offset))
         assert self.compute is not None, f"{self.fx_node} has neither memory nor a rule"
         if self.base is not None:  # not remembered: the root may come to have memory later
@@ -335,6 +337,12 @@ class Lazy:
             found.add(lazy.fx_node)
             stack.extend(lazy.inputs)
         return found
+
+    @property
+    def has_captured_layout(self) -> bool:
+        """Whether the memory has the strides that the capture saw. A value with gaps between its elements is stored
+        without them, and the captured strides of its views then mean nothing."""
+        return self.buffer is not None and self.buffer.stride == self.stride
 
     def root(self) -> Lazy:
         """The Lazy that owns the memory."""

@@ -67,7 +67,7 @@ def compile_model(
 
     if compiler != "fusescope":
         raise CompileError(
-            f"the compiler {compiler!r} cannot be inspected yet", hint="Use the compiler fusescope.", stage="capture"
+            f"The compiler {compiler!r} cannot be inspected yet", hint="Use the compiler fusescope.", stage="capture"
         )
     from compiler.backend import Session, fusescope
     from compiler.region import KernelLibrary
@@ -90,9 +90,9 @@ def compile_model(
     capture_ms = max((time.perf_counter() - start) * 1e3 - spent, 0.0)
     if not session.regions:
         raise CompileError(
-            "the model ran no tensor operation that could be captured",
+            "Dynamo captured no part of this model, so there is nothing to show",
             stage="capture",
-            hint="Return a module or function that computes with tensors.",
+            hint="Either nothing in it computes with tensors, or Dynamo leaves it to eager (as it does RNN modules).",
         )
     notify(StageEvent("capture", "", 0.95, capture_ms))
     notify(StageEvent("report", "", 0.95))

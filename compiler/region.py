@@ -25,6 +25,7 @@ from compiler.report import Stage, Target
 from compiler.schedule import Launch, Scheduled, schedule
 
 MAX_COMPILE_THREADS = 8
+PARSE_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,23 @@ class KernelLibrary:
 
     def _compile_one(self, kernel: CompiledKernel) -> None:
         try:
-            kernel.binary = compile_binary(kernel.function, kernel.source, kernel.config, self.target)
+            kernel.binary = self._binary(kernel)
         except Exception as error:  # Triton raises many kinds; the report shows the kernel with its error
             kernel.error = str(error).strip() or type(error).__name__
             return
         if self.texts:
             describe(kernel, self.target, disassemble=True)
+
+
+    def _binary(self, kernel: CompiledKernel) -> Any:
+        """CPython 3.11 can fail to parse in one thread while another collects garbage ("AST constructor recursion
+        depth mismatch"); the next attempt goes through."""
+        for _ in range(PARSE_ATTEMPTS - 1):
+            try:
+                return compile_binary(kernel.function, kernel.source, kernel.config, self.target)
+            except SystemError:
+                continue
+        return compile_binary(kernel.function, kernel.source, kernel.config, self.target)
 
 
 def kernel_name(launch: Launch, number: int) -> str:

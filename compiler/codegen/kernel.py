@@ -22,6 +22,7 @@ from compiler.ops import PRIMITIVES, REDUCTIONS
 
 PERSISTENT_INNER = 8192  # elements of a contiguous row that are kept in registers
 PERSISTENT_OUTER = 64  # the same across rows, where a block holds many columns too
+LITERAL_TYPES = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.bool})
 
 HELPERS = {
     "max_nan": """@triton.jit
@@ -291,7 +292,8 @@ class _Printer:
         pending: list[tuple[Reduce, str, tuple[str, ...]]] = []
         openings: list[str] = []
         for reduce in reduces:
-            operand = self._print(reduce.value)
+            self._print(reduce.value)
+            operand = self._tensor(reduce.value)
             key = f"{reduce.kind} {operand} {reduce.position}"
             if key in self._accumulators:
                 pending.append((reduce, key, self._accumulators[key]))
@@ -416,24 +418,36 @@ class _Printer:
             return self._assign(self._load_text(value), value)
         if isinstance(value, IndexValue):
             text = self._index_text(value.expr)
-            whole = f"({text}).to(tl.int64)" if value.expr.free_symbols else f"tl.full([1], {text}, tl.int64)"
+            whole = f"({text}).to(tl.int64)" if value.expr.free_symbols else self._full(text, "tl.int64")
             return self._assign(whole, value)
         if isinstance(value, Reduce):
             return self._persistent_reduce(value)
         assert isinstance(value, Op)
         if value.name == "cast":
             return self._cast(value)
-        names = [self._name(arg) for arg in value.args]
+        template = PRIMITIVES[value.name].triton
+        typed = "tl." in template or "libdevice." in template  # a call, which makes a literal float32 or int32
+        names = [self._operand(arg) if typed else self._name(arg) for arg in value.args]
         if all(isinstance(arg, Const) for arg in value.args):
-            names[0] = f"tl.full([1], {names[0]}, {TRITON_TYPES[carrier(value.args[0].dtype)]})"
-        return self._assign(PRIMITIVES[value.name].triton.format(*names), value)
+            names[0] = self._tensor(value.args[0])
+        return self._assign(template.format(*names), value)
+
+    def _operand(self, value: Value) -> str:
+        """As ``_name``, but literals keep their dtype where Triton would take them for float32 or int32."""
+        return self._name(value) if value.dtype in LITERAL_TYPES else self._tensor(value)
+
+    def _tensor(self, value: Value) -> str:
+        """As ``_name``, but a literal is a tensor of one element that broadcasts against the block."""
+        name = self._name(value)
+        return self._full(name, TRITON_TYPES[carrier(value.dtype)]) if isinstance(value, Const) else name
+
+    def _full(self, text: str, dtype: str) -> str:
+        return f"tl.full([{', '.join('1' * len(self.domain.axes))}], {text}, {dtype})"
 
     def _cast(self, value: Op) -> str:
         (arg,) = value.args
         source, target = arg.dtype, value.dtype
-        name = self._name(arg)
-        if isinstance(arg, Const):
-            name = f"tl.full([1], {name}, {TRITON_TYPES[carrier(source)]})"
+        name = self._tensor(arg)
         if target is torch.bool:
             return self._assign(f"{name} != 0", value)
         if is_half(target):
@@ -447,7 +461,7 @@ class _Printer:
     def _persistent_reduce(self, reduce: Reduce) -> str:
         shape = self._block_shape()
         dtype = reduce.value.dtype
-        operand = self._name(reduce.value)
+        operand = self._tensor(reduce.value)
         start = literal(identity(reduce.kind, dtype).value, dtype)
         block = f"tl.broadcast_to({operand}, {shape})"
         assert self.domain.r is not None
@@ -514,7 +528,8 @@ class _Printer:
         return found
 
     def _store(self, buffer: Buffer, value: Value, index: Expr) -> None:
-        name = self._print(value)
+        self._print(value)
+        name = self._operand(value)
         pointer = self.pointers[buffer.name][0]
         text = self._index_text(index)
         axes = self.domain.axes

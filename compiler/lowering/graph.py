@@ -45,6 +45,7 @@ from compiler.report import ExternReason, Target
 
 MAX_LOADS = 12  # more reads than this in one loop cost registers and stop coalescing from helping
 MAX_OPS = 96
+OUTPUTS_ACROSS = 64  # outputs that one program of a reduction across rows computes
 RECOMPUTE_FLOPS = 40  # arithmetic that hides behind the memory traffic of a bandwidth-bound kernel
 
 VIEW_OPS = frozenset(
@@ -219,7 +220,9 @@ class GraphLowering:
         kept = [d for d in range(len(source.size)) if d not in plan.dims]
         xvars = {d: self._var(source.size[d]) for d in kept if source.size[d] > 1}
         rsizes = [source.size[d] for d in dims]
-        count = self._split_count(product([v.extent for v in xvars.values()]), product(rsizes), plan.kind)
+        xnumel = product([v.extent for v in xvars.values()])
+        across = any(source.stride[d] == 1 for d in xvars)  # neighbours in memory belong to different outputs
+        count = self._split_count(xnumel, product(rsizes), plan.kind, across)
         if count > 1:
             _source_lazy, reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
             value = plan.epilogue(reduce_value)
@@ -246,15 +249,17 @@ class GraphLowering:
 
     # --- reductions in two steps -----------------------------------------------------------------------------------
 
-    def _split_count(self, xnumel: int, rnumel: int, kind: str) -> int:
+    def _split_count(self, xnumel: int, rnumel: int, kind: str, across: bool) -> int:
         """Into how many partial results each output is split: enough that every multiprocessor has work.
 
+        ``across``: the reduction runs across rows, so that a program takes many outputs side by side.
         A program of the second step reads at most 1024 partial results. Positions (argmax) are not split.
         """
-        wanted = 4 * self.target.multiprocessors
-        if kind.startswith("arg") or rnumel < 4096 or xnumel >= wanted // 2 or xnumel * rnumel < 1 << 18:
+        programs = max(xnumel // OUTPUTS_ACROSS, 1) if across else xnumel
+        wanted = (8 if across else 4) * self.target.multiprocessors
+        if kind.startswith("arg") or rnumel < 4096 or programs >= wanted // 2 or xnumel * rnumel < 1 << 18:
             return 1
-        return max(1, min(wanted // max(xnumel, 1), rnumel // 1024, 1024))
+        return max(1, min(wanted // max(programs, 1), rnumel // 1024, 1024))
 
     def _partial(
         self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
@@ -463,9 +468,16 @@ class GraphLowering:
         self.realize(value)
         root = value.root()
         assert root.buffer is not None
+        if value is root:
+            return TensorRef(root.buffer, root.size, root.buffer.stride, 0, True)
+        if not root.has_captured_layout:
+            copy = Lazy(value.fx_node, value.size, value.stride, 0, value.dtype, value.device, compute=value.load)
+            copy.inputs = (value,)
+            self._realize_root(copy)
+            return self._reference(copy)
         offset = value.offset - root.offset
         same = value.size == root.buffer.size and value.stride == root.buffer.stride and offset == 0
-        return TensorRef(root.buffer, value.size, value.stride, offset, value is root or same)
+        return TensorRef(root.buffer, value.size, value.stride, offset, same)
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from compiler.index import Expr, Index, IndirectVar, bounds
+from compiler.index import Expr, Index, IndirectVar, bounds, product
 from compiler.ir import IndexValue, Lazy, Value
 from compiler.lowering.pointwise import broadcast_index
 from compiler.lowering.registry import NotLowered, Scope, lower
@@ -30,6 +30,11 @@ def position(value: Value, size: int, wrap: bool = True) -> Expr:
     return IndirectVar(value, size)
 
 
+def _source(scope: Scope, x: Lazy) -> Lazy:
+    """What to read from: memory where more elements are read than there are, else the value computed in place."""
+    return scope.realize(x) if product(scope.output.shape) > product(x.size) else x
+
+
 @lower(aten.embedding)
 def embedding(scope: Scope, weight: Lazy, indices: Lazy, *_: Any, **__: Any) -> Lazy:
     """Row ``indices[...]`` of the weight."""
@@ -45,7 +50,7 @@ def embedding(scope: Scope, weight: Lazy, indices: Lazy, *_: Any, **__: Any) -> 
 @lower(aten.index_select)
 def index_select(scope: Scope, x: Lazy, dim: int, indices: Lazy) -> Lazy:
     """Slices of ``dim`` at the given positions."""
-    source = scope.realize(x)
+    source = _source(scope, x)
     if not x.size:
         raise NotLowered("index_select of a tensor with no dimensions")
     at = dim % len(x.size)
@@ -60,7 +65,7 @@ def index_select(scope: Scope, x: Lazy, dim: int, indices: Lazy) -> Lazy:
 @lower(aten.gather)
 def gather(scope: Scope, x: Lazy, dim: int, indices: Lazy, sparse_grad: bool = False) -> Lazy:
     """Along ``dim``, the element at the position that ``indices`` holds."""
-    source = scope.realize(x)
+    source = _source(scope, x)
     if not x.size:
         raise NotLowered("gather from a tensor with no dimensions")
     at = dim % len(x.size)
@@ -78,7 +83,7 @@ def index_tensor(scope: Scope, x: Lazy, indices: Sequence[Lazy | None]) -> Lazy:
     named = [(dim, t) for dim, t in enumerate(indices) if t is not None]
     if any(t.dtype in (torch.bool, torch.uint8) for _, t in named):
         raise NotLowered("indexing by a mask")
-    source = scope.realize(x)
+    source = _source(scope, x)
     shape = torch.broadcast_shapes(*(t.size for _, t in named))
     dims = [dim for dim, _ in named]
     # torch puts the indexed dimensions where they stood if they are neighbours, else in front

@@ -101,10 +101,19 @@ def tree_reduce(reduce: Any, operands: Sequence[Any]) -> list[Any]:
     return [reduce.to_tensor(data, kind) for data, (_, kind) in zip(results, values, strict=True)]
 
 
+def splat(builder: Any, kind: Any, scalar: Any) -> Any:
+    """A scalar as a block. Stands for the interpreter's own, which makes floats of the outcome of a comparison."""
+    from triton.runtime.interpreter import TensorHandle
+
+    value = scalar.data.reshape(-1)[0]
+    return TensorHandle(np.full(kind.shape, value, dtype=scalar.data.dtype), scalar.dtype.scalar)
+
+
 def interpretable(function: Any) -> Any:
-    """``function`` (defined while TRITON_INTERPRET=1) with libdevice and a faster reduction supplied."""
+    """``function`` (defined while TRITON_INTERPRET=1) with what the interpreter lacks or does slowly or wrongly."""
     from triton.runtime import interpreter
 
+    interpreter.InterpreterBuilder.create_splat = splat
     interpreter.ReduceOps.generic_reduce = tree_reduce
     namespace = function.fn.__globals__
     if "libdevice" in namespace:
