@@ -75,8 +75,9 @@ def _apply(function: Callable[..., torch.Tensor], *operands: Any) -> Any:
     model = next(x for x in operands if isinstance(x, tl.tensor))
     arrays = [x.handle.data if isinstance(x, tl.tensor) else np.asarray(x, model.handle.data.dtype) for x in operands]
     result = function(*(torch.from_numpy(np.ascontiguousarray(a)) for a in arrays)).numpy()
-    scalar = model.type.scalar if result.dtype == model.handle.data.dtype else tl.int32
-    kind = tl.block_type(scalar, list(result.shape)) if result.ndim else scalar
+    scalar = model.type.scalar if result.dtype == model.handle.data.dtype else tl.int32  # signbit's
+    blocks = any(isinstance(x, tl.tensor) and x.type.is_block() for x in operands)  # scalars are arrays of one, too
+    kind = tl.block_type(scalar, list(result.shape)) if blocks else scalar
     return tl.tensor(TensorHandle(result, scalar), kind)
 
 

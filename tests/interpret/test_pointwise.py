@@ -336,3 +336,20 @@ def test_every_registered_op_is_in_a_table() -> None:
     }  # fmt: skip
     named = {str(op).split(".")[1] for op in registry.family("pointwise")}
     assert named - elsewhere <= {*UNARY, *BINARY, *DIVISIONS}
+
+
+def test_literals_keep_every_digit_and_their_dtype() -> None:
+    """Triton takes 0.1 for float32 and 200 for int32 wherever a function and not an operator meets them."""
+    x, u = torch.randn(3, 5, dtype=torch.float64), torch.arange(250, 256).to(torch.uint8)
+    check(
+        lambda x: [x.clamp(-0.3, 0.1), x.masked_fill(x > 0, 0.1), x.abs() ** 2.3, 0.7**x, F.hardtanh(x, -0.1, 0.7)], x
+    )
+    check(lambda x: [torch.full((4, 5), 2.0).sum(1), torch.full((3,), 0.1, dtype=torch.float64)], x)
+    check(lambda u: [(u.clamp(min=1) + 250) < 5, torch.where(u > 252, 1, 0) * (2**40), torch.maximum(u, u) + 9], u)
+
+
+def test_values_without_an_index_broadcast_in_kernels_of_any_rank() -> None:
+    x, scalar, flag = torch.randn(2, 5, 33), torch.tensor(0.7, dtype=torch.bfloat16), torch.tensor(True)
+    check(lambda x, s: [F.silu((s * s + 1).rsqrt().expand(3, 1)).amin((0, 1), True), x.transpose(0, 2) + s], x, scalar)
+    check(torch.logical_and, x, flag)
+    check(lambda x: [(torch.full((7, 1), 5) % 3).sum(0), torch.full((3, 9000), 2.0).sum(1)], x)
