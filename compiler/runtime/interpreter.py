@@ -110,10 +110,19 @@ def splat(builder: Any, kind: Any, scalar: Any) -> Any:
     return TensorHandle(np.full(kind.shape, value, dtype=scalar.data.dtype), scalar.dtype.scalar)
 
 
+def convert_float(data: np.ndarray[Any, Any], source: Any, target: Any, rounding: Any) -> np.ndarray[Any, Any]:
+    """Between float32 and bfloat16 (held as bits), to the nearest even. The interpreter's own cuts digits off."""
+    if target.is_bf16():
+        return torch.from_numpy(np.ascontiguousarray(data)).to(torch.bfloat16).view(torch.uint16).numpy()
+    bits = torch.from_numpy(np.ascontiguousarray(data)).view(torch.bfloat16)
+    return bits.to(torch.float32).numpy()
+
+
 def interpretable(function: Any) -> Any:
     """``function`` (defined while TRITON_INTERPRET=1) with what the interpreter lacks or does slowly or wrongly."""
     from triton.runtime import interpreter
 
+    interpreter._convert_float = convert_float
     interpreter.InterpreterBuilder.create_splat = splat
     interpreter.ReduceOps.generic_reduce = tree_reduce
     namespace = function.fn.__globals__

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from tests.interpret.checking import generated
 from tests.interpret.programs import Program
 
