@@ -72,7 +72,7 @@ def test_playback_moves_and_follows_the_replay_switch(
     assert 200 <= min(gpu) <= max(gpu) < 210
     switch(qtbot, window)
     assert run.mode == "graph"
-    qtbot.waitUntil(lambda: last_cpu(window) < 30, timeout=5_000)
+    qtbot.waitUntil(lambda: 0 < last_cpu(window) < 30, timeout=10_000)
     qtbot.mouseClick(run.modes.button("eager"), LEFT)
     qtbot.waitUntil(lambda: last_cpu(window) >= 1000, timeout=5_000)
     qtbot.mouseClick(run.start_button, LEFT)
@@ -117,7 +117,7 @@ def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, q
     qtbot.mouseClick(run.start_button, LEFT)
     qtbot.waitUntil(lambda: bool(run.record.rows()), timeout=10_000)
     switch(qtbot, window)
-    qtbot.waitUntil(lambda: last_cpu(window) < LEVELS["compiled"], timeout=5_000)
+    qtbot.waitUntil(lambda: 0 < last_cpu(window) < LEVELS["compiled"], timeout=10_000)
     qtbot.mouseClick(run.start_button, LEFT)
     report = window.session.report
     assert report is not None
