@@ -108,7 +108,7 @@ WAYS: dict[str, tuple[tuple[int, int], int]] = {
     "a short column in registers": ((PERSISTENT_OUTER - 3, 40), 0),
     "a long column in passes": ((3 * PERSISTENT_OUTER + 5, 40), 0),
     "few outputs, split in parts": ((2, 140_003), 1),
-    "few columns, split in parts": ((90_001, 3), 0),
+    "few columns, split in parts": ((30_001, 9), 0),
 }
 KINDS: dict[str, Callable[[Tensor, int], list[Tensor]]] = {
     "sum and mean": lambda x, d: [x.sum(d), x.mean(d)],
@@ -146,7 +146,7 @@ def test_everything_of_a_large_tensor_is_split_without_remainder_or_with_one() -
 
 def test_a_split_reduction_with_a_prologue_and_neighbours() -> None:
     x, y = torch.randn(600, 1000), torch.randn(600, 1)
-    check(lambda x, y: [((x - y) ** 2).mean(), (x * y).sum(), x.relu().amax()], x, y)
+    check(lambda x, y: [((x - y) ** 2).mean(), (x * y).sum()], x, y)
 
 
 def test_several_reductions_of_one_row_share_a_kernel() -> None:
