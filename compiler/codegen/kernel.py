@@ -370,9 +370,9 @@ class _Printer:
         if reduce.position is not None:
             helper = "first_" + reduce.kind[3:]
             self.helpers[helper] = None
-            best = self._fresh()
-            self._line(f"{best}, {name} = tl.reduce(({names[0]}, {names[1]}), {axis}, {helper})", reduce)
-            self._line(f"{name} = {name}[:, None]", reduce)
+            best, place = self._fresh(), self._fresh()
+            self._line(f"{best}, {place} = tl.reduce(({names[0]}, {names[1]}), {axis}, {helper})", reduce)
+            self._line(f"{name} = {place}[:, None]", reduce)
             return name
         total = names[0]
         dtype = reduce.value.dtype

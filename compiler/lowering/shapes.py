@@ -23,7 +23,7 @@ def masked(value: Value, mask: Value, other: bool | int | float = 0) -> Value:
 
     def guard(load: Load) -> Value:
         both = mask if load.mask is None else op("logical_and", torch.bool, mask, load.mask)
-        return Load(load.dtype, load.buffer, load.index, both, other)
+        return Load(load.dtype, load.buffer, load.index, both, other, origin=load.origin)
 
     return rewrite(value, {}, {}, guard)
 

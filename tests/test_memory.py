@@ -1,0 +1,169 @@
+"""The memory plan: storage is taken over only from the dead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from compiler.ir import Buffer, Extern, Program, TensorRef
+from compiler.memory import MemoryPlan, may_alias, plan_memory
+from compiler.report import ExternReason
+from compiler.schedule import Launch, Scheduled, writes_of
+from tests.graphs import compiled
+
+aten = torch.ops.aten
+CPU = torch.device("cpu")
+
+
+def buffer(name: str, size: int, dtype: torch.dtype = torch.float32) -> Buffer:
+    return Buffer(name, (size,), (1,), dtype, CPU, "computed", name)
+
+
+def launch(name: str, reads: list[Buffer], stores: list[Buffer]) -> Launch:
+    """A launch as far as the plan looks at it: what it reads and what it stores."""
+    kernel: Any = SimpleNamespace(arguments=(*reads, *stores))
+    group: Any = None
+    return Launch(name, group, kernel, tuple(stores))
+
+
+def call(name: str, target: Any, reads: list[Buffer], outputs: list[Buffer]) -> Extern:
+    names = tuple(b.name for b in reads)
+    return Extern(
+        name, name, target, (), {}, tuple(outputs), len(outputs) > 1, names, (), (name,),
+        ExternReason.LIBRARY_IS_FASTER, "", False,
+    )  # fmt: skip
+
+
+def whole(b: Buffer) -> TensorRef:
+    return TensorRef(b, b.size, b.stride, 0, True)
+
+
+def program(steps: list[Scheduled], outputs: list[Buffer]) -> Program:
+    return Program((), {}, list(steps), tuple(whole(b) for b in outputs))  # type: ignore[arg-type]
+
+
+@dataclass
+class Random:
+    """A random schedule and the buffers that the caller gets."""
+
+    steps: list[Scheduled]
+    outputs: list[Buffer]
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Random:
+    """Launches, library calls, and calls that may return a view, each reading what earlier steps made."""
+    made: list[Buffer] = []
+    steps: list[Scheduled] = []
+    for number in range(draw(st.integers(1, 12))):
+        reads = draw(st.lists(st.sampled_from(made), max_size=3, unique=True)) if made else []
+        count = draw(st.integers(1, 2))
+        dtypes = st.sampled_from([torch.float32, torch.int32])
+        new = [buffer(f"b{number}_{i}", draw(st.sampled_from([4, 4, 8])), draw(dtypes)) for i in range(count)]
+        kind = draw(st.sampled_from(["launch", "launch", "launch", "call", "view"]))
+        if kind == "launch":
+            steps.append(launch(f"s{number}", reads, new))
+        else:
+            target = aten.mm.default if kind == "call" else aten.as_strided.default
+            steps.append(call(f"s{number}", target, reads, new))
+        made += new
+    return Random(steps, draw(st.lists(st.sampled_from(made), min_size=1, max_size=3, unique=True)))
+
+
+def storage_of(plan: MemoryPlan, name: str) -> str:
+    while name in plan.reuses:
+        name = plan.reuses[name]
+    return name
+
+
+def last_needed(steps: list[Scheduled], outputs: list[Buffer]) -> dict[str, int]:
+    """When each buffer's contents are read for the last time, itself or through what may be a view of it."""
+    needed = {b.name: position for position, step in enumerate(steps) for b in writes_of(step)}
+    for position, step in enumerate(steps):
+        needed.update(dict.fromkeys(step.reads, position))
+    needed.update({b.name: len(steps) for b in outputs})
+    for step in reversed(steps):
+        if isinstance(step, Extern) and may_alias(step):
+            for name in step.reads:
+                needed[name] = max([needed[name], *(needed[b.name] for b in writes_of(step))])
+    return needed
+
+
+@settings(max_examples=300, deadline=None)
+@given(schedules())
+def test_no_two_live_buffers_share_storage(made: Random) -> None:
+    plan = plan_memory(made.steps, program(made.steps, made.outputs))
+    needed = last_needed(made.steps, made.outputs)
+    for position in range(len(made.steps)):
+        live = [name for name, born in plan.born.items() if born <= position <= needed[name]]
+        places = [storage_of(plan, name) for name in live]
+        assert len(set(places)) == len(places), f"at step {position}: {dict(zip(live, places, strict=True))}"
+
+
+@settings(max_examples=150, deadline=None)
+@given(schedules())
+def test_storage_is_taken_over_whole_and_never_from_the_caller(made: Random) -> None:
+    plan = plan_memory(made.steps, program(made.steps, made.outputs))
+    taken = list(plan.reuses.values())
+    assert len(set(taken)) == len(taken), "storage has one heir"
+    for heir, source in plan.reuses.items():
+        a, b = plan.buffers[heir], plan.buffers[source]
+        assert (a.numel, a.dtype, a.device) == (b.numel, b.dtype, b.device)
+    assert not {b.name for b in made.outputs} & set(taken)
+    assert 0 < plan.peak_bytes <= plan.total_bytes
+
+
+def test_a_chain_ping_pongs_between_two_buffers() -> None:
+    b = [buffer(f"b{n}", 16) for n in range(5)]
+    steps: list[Scheduled] = [launch("s0", [], [b[0]])]
+    steps += [launch(f"s{n}", [b[n - 1]], [b[n]]) for n in range(1, 5)]
+    plan = plan_memory(steps, program(steps, [b[4]]))
+    assert plan.reuses == {"b2": "b0", "b3": "b1", "b4": "b2"}
+    assert plan.peak_bytes == 2 * 64
+    assert plan.total_bytes == 5 * 64
+
+
+def test_a_view_keeps_its_argument_alive() -> None:
+    a, view, c, d = (buffer(name, 16) for name in "avcd")
+    for target, reused in ((aten.as_strided.default, False), (aten.mm.default, True)):
+        steps: list[Scheduled] = [
+            launch("s0", [], [a]), call("s1", target, [a], [view]), launch("s2", [], [c]), launch("s3", [view, c], [d]),
+        ]  # fmt: skip
+        assert ("c" in plan_memory(steps, program(steps, [d])).reuses) is reused
+
+
+def test_a_real_program_reuses_and_still_returns_its_own_memory() -> None:
+    def layers(x: Tensor, w: Tensor) -> Tensor:
+        for _ in range(4):
+            x = (x.softmax(-1) @ w).relu().softmax(-1) @ w
+        return x.softmax(0)
+
+    region, _ = compiled(layers, torch.randn(8, 8), torch.randn(8, 8))
+    plan = region.plan
+    assert plan.reuses
+    assert plan.peak_bytes < plan.total_bytes
+    returned = {ref.buffer.name for ref in region.program.outputs if isinstance(ref, TensorRef)}
+    assert not returned & set(plan.reuses.values())
+    assert all(f"reinterpret({source}," in region.wrapper for source in plan.reuses.values())
+
+
+def test_the_wrapper_lets_go_of_every_intermediate_once() -> None:
+    def layers(x: Tensor, w: Tensor) -> list[Tensor]:
+        a = (x @ w).softmax(-1)
+        values, _indices = a.topk(2)
+        return [values * 2, (a @ w).exp().sum(0)]
+
+    region, _ = compiled(layers, torch.randn(8, 8), torch.randn(8, 8))
+    freed = [
+        name for line in region.wrapper.splitlines() if line.startswith("    del ") for name in line[8:].split(", ")
+    ]
+    assert len(set(freed)) == len(freed)
+    taken_over = set(region.plan.reuses.values())
+    returned = {ref.buffer.name for ref in region.program.outputs if isinstance(ref, TensorRef)}
+    assert set(region.plan.buffers) - returned - taken_over <= set(freed)
