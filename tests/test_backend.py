@@ -1,6 +1,6 @@
 """``torch.compile(f, backend="fusescope")`` on a CPU: eager's results, breaks named, sizes and mutations respected.
 
-The regions run as captured here; ``tests/interpret`` runs the kernels themselves.
+The regions run as captured here; ``test_interpreter.py`` runs this file again with the generated programs.
 """
 
 from __future__ import annotations

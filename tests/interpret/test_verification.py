@@ -1,0 +1,73 @@
+"""A kernel that is wrong in any way is called wrong, and one that is right is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from compiler import verify
+from compiler.report import KernelCheck
+from compiler.runtime.executable import interpreted_launcher
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo() -> None:
+    torch._dynamo.reset()
+
+
+def checks(function: Any, *inputs: Tensor) -> list[KernelCheck]:
+    return verify.verify_model(function, inputs, source="test", interpret=True)
+
+
+def normalise(x: Tensor, w: Tensor) -> Tensor:
+    return (x - x.mean(-1, keepdim=True)) * w
+
+
+FAULTS: dict[str, Callable[[Tensor], object]] = {
+    "a last element not written": lambda t: t.view(-1)[-1:].fill_(float("nan")),
+    "one element off by a thousandth": lambda t: t.view(-1)[:1].add_(1e-3 * t.abs().max() * t.numel() ** 0.5),
+    "rows exchanged": lambda t: t.copy_(t.roll(1, 0)),
+    "everything rounded to halves": lambda t: t.copy_(t.bfloat16().float()),
+    "zeros": lambda t: t.zero_(),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_kernel_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(kernel: Any) -> Callable[..., None]:
+        run = interpreted_launcher(kernel)
+
+        def launch(*tensors: Tensor) -> None:
+            run(*tensors)
+            FAULTS[fault](tensors[-1])
+
+        return launch
+
+    monkeypatch.setattr(verify, "interpreted_launcher", broken)
+    (check,) = checks(normalise, torch.randn(6, 40), torch.randn(40))
+    assert not check.ok
+    assert not check.error <= check.tolerance
+    assert "is off" in check.detail
+
+
+def test_a_kernel_that_does_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "interpreted_launcher", lambda kernel: lambda *tensors: None)
+    for function in (torch.relu, torch.isnan, lambda x: x.argmax(-1)):
+        torch._dynamo.reset()
+        assert not any(check.ok for check in checks(function, torch.randn(6, 40)))
+
+
+def test_right_kernels_pass_whatever_they_hold() -> None:
+    x = torch.tensor([[0.0, float("inf"), 1.0], [float("nan"), -1.0, float("-inf")]])
+    assert all(c.ok for c in checks(lambda x: (x.exp(), x.amax(-1), x.argmin(-1), x > 0), x))
+    assert all(c.ok for c in checks(lambda x: (x.half() + 1, x.softmax(-1)), x[:, 2:]))
+
+
+def test_split_and_many_stepped_groups_are_checked_at_their_end() -> None:
+    found = checks(lambda x: (x.var(), x.softmax(-1).sum(0)), torch.randn(2, 140_000))
+    assert len(found) > 2
+    assert all(c.ok for c in found)
