@@ -107,7 +107,7 @@ class KernelLibrary:
         try:
             kernel.binary = self._binary(kernel)
         except Exception as error:  # Triton raises many kinds; the report shows the kernel with its error
-            kernel.error = str(error).strip() or type(error).__name__
+            kernel.error = error_text(error)
             return
         if self.texts:
             describe(kernel, self.target, disassemble=True)
@@ -122,6 +122,16 @@ class KernelLibrary:
             except SystemError:
                 continue
         return compile_binary(kernel.function, kernel.source, kernel.config, self.target)
+
+
+def error_text(error: BaseException) -> str:
+    """An error and what it was raised from: Triton's own message often only marks the place."""
+    lines = []
+    cause: BaseException | None = error
+    while cause is not None:
+        lines.append(str(cause).strip() or type(cause).__name__)
+        cause = cause.__cause__
+    return "\n".join(dict.fromkeys(lines))
 
 
 def kernel_name(launch: Launch, number: int) -> str:

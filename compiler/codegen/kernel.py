@@ -263,7 +263,8 @@ class _Printer:
         reduces = [v for v in walk(*(value for _, value, _ in self.stores)) if isinstance(v, Reduce)]
         element_stores = [s for s in self.stores if self._is_element_store(s)]
         row_stores = [s for s in self.stores if not self._is_element_store(s)]
-        last = max([self._level[id(r)] for r in reduces] + [self._level[id(v)] + 1 for _, v, _ in element_stores])
+        levels = [self._level[id(r)] for r in reduces] + [self._level[id(v)] + 1 for _, v, _ in element_stores]
+        last = max(levels, default=0)  # 0 where nobody reads the reduction that the group was made for
         for level in range(1, last + 1):
             here = [r for r in reduces if self._level[id(r)] == level]
             stores = [s for s in element_stores if self._level[id(s[1])] == level - 1]
@@ -520,7 +521,7 @@ class _Printer:
 
     def _masks_of_value(self, value: Value) -> list[str]:
         found: list[str] = []
-        for v in walk(value):
+        for v in _same_point(value):
             if isinstance(v, Load):
                 found.extend(self._masks(v.index))
             elif isinstance(v, IndexValue):
@@ -589,8 +590,22 @@ def _all_symbols(index: Expr) -> set[LoopVar]:
 def _index_parts(index: Expr) -> Iterator[Expr]:
     yield index
     for value in indirect_values(index):
-        for below in walk(value):
+        for below in _same_point(value):
             if isinstance(below, Load):
                 yield below.index
             elif isinstance(below, IndexValue):
                 yield below.expr
+
+
+def _same_point(root: Value) -> Iterator[Value]:
+    """The values below ``root`` that vary as it does: what a reduction is made of varies along r, its result not."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if not isinstance(value, Reduce):
+            stack.extend(children(value))
