@@ -17,6 +17,7 @@ from compiler.codegen.config import configs
 from compiler.codegen.domain import Access, Axis, axis_variables, choose_domain, fold_axes
 from compiler.codegen.text import index_text, literal
 from compiler.index import Expr, LoopVar, floor_div, mod
+from compiler.region import error_text
 from tests.graphs import TARGET, compiled, launches
 from tests.test_index import expressions, points, value_at
 
@@ -170,6 +171,25 @@ def test_equal_layers_share_a_kernel() -> None:
     region, library = compiled(layers, torch.randn(8, 16), torch.randn(16, 16))
     assert len(launches(region)) == 3
     assert len(library.by_source) == 1
+
+
+def test_a_group_whose_reduction_nobody_reads_is_still_printed() -> None:
+    def dead(x: Tensor, y: Tensor) -> Tensor:
+        (y / (x + 1)).sum(1)
+        return x.exp()
+
+    region, library = compiled(dead, torch.randn(1), torch.randn(1, 9000))
+    (kernel,) = library.by_source.values()
+    assert launches(region)[0].group.rvars
+    assert "tl.sum" not in kernel.text
+    assert "tl.exp" in kernel.text
+
+
+def test_a_compile_error_tells_its_cause() -> None:
+    error = ValueError("at 13:11")
+    error.__cause__ = KeyError("the cause")
+    assert error_text(error) == "at 13:11\n'the cause'"
+    assert error_text(RuntimeError()) == "RuntimeError"
 
 
 def test_the_wrapper_runs_the_steps_in_order() -> None:

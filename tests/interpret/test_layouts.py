@@ -145,6 +145,14 @@ def test_indexing() -> None:
     check(lambda x, i: x[i.int()], x, rows)
 
 
+def test_positions_that_a_reduction_found() -> None:
+    """The position is one a row, whatever the row was searched along."""
+    x, table = torch.randn(30, 3), torch.randn(16)
+    check(lambda x, t: [t[x.argmax(1)], x.argmax(1), t[(x.argmin(1) * 7) % 16] + x.sum(1)], x, table)
+    check(lambda x, t: [t[x.argmax(1)], x.gather(1, x.argmax(1, True))], torch.randn(4, 9000), torch.randn(9000))
+    check(lambda x, t: (t[x.argmax(0, keepdim=True)] * x).softmax(0), torch.randn(16, 40), table)
+
+
 def test_embedding() -> None:
     table, ids, places = torch.randn(11, 8), torch.randint(0, 11, (2, 5)), torch.arange(5)
     check(lambda t, i, p: F.embedding(i, t) + F.embedding(p, t), table, ids, places)
