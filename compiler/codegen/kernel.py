@@ -253,8 +253,10 @@ class _Printer:
             return ""
         return "[:, None]" if axes[0].prefix == prefix else "[None, :]"
 
-    def _block_shape(self) -> str:
-        return "[" + ", ".join(f"{a.prefix.upper()}BLOCK" for a in self.domain.axes) + "]"
+    def _block_shape(self, element: bool = True) -> str:
+        """The shape of a block of elements, or of the rows that a reduction leaves."""
+        sizes = [f"{a.prefix.upper()}BLOCK" if a.prefix != "r" or element else "1" for a in self.domain.axes]
+        return f"[{', '.join(sizes)}]"
 
     # --- looped reductions -----------------------------------------------------------------------------------------
 
@@ -499,10 +501,9 @@ class _Printer:
             # a row that is read again in a later pass should stay in cache
             options += f', eviction_policy="evict_{"first" if self.last_pass else "last"}"'
         address = f"({index})" if " " in index else index
-        if load.mask is not None and not set(masks[1:]) <= set(self._masks(load.index)):
-            address = _spread(index, load.index, self._block_shape())  # the mask varies along more axes
-        elif load.mask is not None and not _all_symbols(load.index):
-            address = _spread(index, load.index, self._block_shape())
+        wider = not set(masks[1:]) <= set(self._masks(load.index))  # the mask varies along more axes
+        if load.mask is not None and (wider or not _all_symbols(load.index)):
+            address = _spread(index, load.index, self._block_shape(self._element[id(load)]))
         text = f"tl.load({pointer} + {address}{options})"
         if is_half(load.dtype):
             text += ".to(tl.float32)"
@@ -536,13 +537,12 @@ class _Printer:
         axes = self.domain.axes
         element = self.domain.r is None or self._is_element_store((buffer, value, index))
         masks = [f"{a.prefix}mask" for a in axes if a.prefix != "r" or element]
-        shape = "[" + ", ".join(f"{a.prefix.upper()}BLOCK" if a.prefix != "r" or element else "1" for a in axes) + "]"
         varies = all(
             any(v in _all_symbols(index) for v in axis.variables) for axis in axes if axis.prefix != "r" or element
         )
         address = f"({text})" if varies and " " in text else text
         if not varies:  # an output with one element along an axis: the block still has that axis
-            address = _spread(text, index, shape)
+            address = _spread(text, index, self._block_shape(element))
         self._line(f"tl.store({pointer} + {address}, {name}, {' & '.join(masks)})", value)
 
     def _index_text(self, index: Expr) -> str:

@@ -150,6 +150,7 @@ def test_positions_that_a_reduction_found() -> None:
     x, table = torch.randn(30, 3), torch.randn(16)
     check(lambda x, t: [t[x.argmax(1)], x.argmax(1), t[(x.argmin(1) * 7) % 16] + x.sum(1)], x, table)
     check(lambda x, t: [t[x.argmax(1)], x.gather(1, x.argmax(1, True))], torch.randn(4, 9000), torch.randn(9000))
+    check(lambda x, t: torch.cat([t, t])[x.argmax(1) * 9 % 32] + x.sum(1), torch.randn(1, 5), table)
     check(lambda x, t: (t[x.argmax(0, keepdim=True)] * x).softmax(0), torch.randn(16, 40), table)
 
 
