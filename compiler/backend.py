@@ -162,10 +162,7 @@ def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozen
     else:
         return lambda args: tuple(region.graph(*args))
     call = build(region.wrapper, region.wrapper_names, launchers)
-    checked = [
-        i for i, b in enumerate(region.program.inputs) if b is not None and b.device.type == "cuda" and i not in static
-    ]
-    return Executable(call, region.program.inputs, checked)
+    return Executable(call, region.program.inputs, static=static, mutated=mutated_inputs(region.graph))
 
 
 def static_inputs(graph: torch.fx.GraphModule, kind: str) -> frozenset[int]:

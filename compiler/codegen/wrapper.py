@@ -9,12 +9,14 @@ from typing import Any
 import torch
 
 from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
-from compiler.memory import MemoryPlan
+from compiler.memory import MemoryPlan, may_alias
 from compiler.schedule import Launch, Scheduled, writes_of
 
 HEADER = """import torch
 from torch import device
 from torch._C._dynamo.guards import _empty_strided_cuda as empty_strided_cuda, _reinterpret_tensor as reinterpret
+
+from compiler.runtime.executable import aligned
 
 aten = torch.ops.aten
 empty_strided = torch.empty_strided
@@ -104,6 +106,10 @@ class _Writer:
             self._line(f"{results[0]}, = {call}")
         else:
             self._line(f"{', '.join(results)} = {call}")
+        if may_alias(step):  # a view may begin anywhere; kernels assume aligned addresses
+            for output in step.outputs:
+                if output is not None and len(output.stride) == len(output.size):  # sparse tensors have no address
+                    self._line(f"{output.name} = aligned({output.name})")
 
     def _target(self, target: Any) -> str:
         if target in DIRECT:

@@ -64,22 +64,46 @@ def build(wrapper: str, names: Mapping[str, Any], launchers: Mapping[str, Launch
 class Executable:
     """Runs a region: ``executable([inputs...]) -> tuple``.
 
-    Inputs that are not aligned as the kernels assume, or not laid out as captured, are copied first.
+    Inputs that are not aligned as the kernels assume are copied first, and copied back where the region writes into
+    them. ``static`` inputs stay where they are, so they are looked at once.
     """
 
-    def __init__(self, call: Callable[[list[Any]], Any], inputs: Sequence[Buffer | None], checked: Sequence[int]):
+    def __init__(
+        self,
+        call: Callable[[list[Any]], Any],
+        inputs: Sequence[Buffer | None],
+        *,
+        static: frozenset[int] = frozenset(),
+        mutated: frozenset[int] = frozenset(),
+    ):
         self._call = call
-        self._inputs = tuple(inputs)
-        self._checked = tuple(checked)
+        self._positions = tuple(i for i, b in enumerate(inputs) if b is not None and b.device.type == "cuda")
+        self._checked: tuple[int, ...] | None = None
+        self._static = static
+        self._mutated = mutated
 
     def __call__(self, inputs: Sequence[Any]) -> Any:
         """Run once."""
         args = list(inputs)
+        if self._checked is None:
+            moved = [i for i in self._positions if i not in self._static or args[i].data_ptr() % ALIGNMENT]
+            self._checked = tuple(moved)
+        copied: list[tuple[torch.Tensor, torch.Tensor]] = []
         for i in self._checked:
             if args[i].data_ptr() % ALIGNMENT:
-                args[i] = _aligned_copy(args[i])
+                original, args[i] = args[i], aligned(args[i])
+                if i in self._mutated:
+                    copied.append((original, args[i]))
         with torch._C._AutoDispatchBelowAutograd():  # gradients are AOTAutograd's work; the calls need not look
-            return self._call(args)
+            results = self._call(args)
+            for original, copy in copied:
+                original.copy_(copy)
+        return results
+
+
+def aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself where its address is as kernels assume, else a copy."""
+    return _aligned_copy(tensor) if tensor.data_ptr() % ALIGNMENT else tensor
 
 
 def _aligned_copy(tensor: torch.Tensor) -> torch.Tensor:
