@@ -95,7 +95,7 @@ def last_needed(steps: list[Scheduled], outputs: list[Buffer]) -> dict[str, int]
     return needed
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(schedules())
 def test_no_two_live_buffers_share_storage(made: Random) -> None:
     plan = plan_memory(made.steps, program(made.steps, made.outputs))
