@@ -24,8 +24,6 @@ imports: $(STAMP)
 
 unit: $(STAMP)
 	QT_QPA_PLATFORM=offscreen $(VENV)/bin/python -m pytest -q
-	# kernels run on the CPU only where the interpreter is on before Triton is imported
-	TRITON_INTERPRET=1 QT_QPA_PLATFORM=offscreen $(VENV)/bin/python -m pytest -q tests/interpret
 
 # Anew whenever what is needed changes; a .venv made by hand is used as it is.
 $(STAMP): pyproject.toml .ci/install
