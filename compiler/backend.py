@@ -100,8 +100,8 @@ def _compiler(session: Session, kind: str, number: int) -> Callable[[torch.fx.Gr
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         static = static_inputs(graph, kind)
         if any(not isinstance(x, torch.Tensor) for x in inputs):
-            return Specializing(lambda g: _build(session, g, name, kind, static), graph)
-        return _build(session, graph, name, kind, static)
+            return boxed(Specializing(lambda g: _build(session, g, name, kind, static), graph))
+        return boxed(_build(session, graph, name, kind, static))
 
     return compile_graph
 
@@ -117,26 +117,41 @@ def _build(session: Session, graph: torch.fx.GraphModule, name: str, kind: str, 
         span=session.span(),
     )
     session.regions.append(region)
-    run = (session.executable or (lambda r: executable_of(r, session.library, static)))(region)
+    if session.executable is not None:
+        run = emptying(session.executable(region))
+    else:
+        run = executable_of(region, session.library, static)
     if session.cuda_graph and _on_gpu(region):
         from compiler.runtime.cuda_graph import GraphedRegion
 
-        graphed = GraphedRegion(run, static, mutated_inputs=mutated_inputs(graph))
+        graphed = GraphedRegion(lambda inputs: run(list(inputs)), static, mutated_inputs=mutated_inputs(graph))
         if session.on_graphed_region is not None:
             session.on_graphed_region(graphed)
-        return boxed(graphed)
-    return boxed(run)
+        return emptying(graphed)
+    return run
 
 
 def boxed(run: Region) -> Region:
-    """Mark a callable as taking its arguments in a list, as AOTAutograd asks."""
+    """``run``, which empties the list that it is given, marked so that AOTAutograd gives it one.
+
+    The mark is on a function because Dynamo wraps the callable once more and copies no attributes of a class.
+    """
+
+    def call(args: list[Any]) -> Any:
+        return run(args)
+
+    call._boxed_call = True  # type: ignore[attr-defined]
+    return call
+
+
+def emptying(run: Region) -> Region:
+    """``run``, which only reads its inputs, emptying the list that they come in."""
 
     def call(args: list[Any]) -> Any:
         inputs = list(args)
         args.clear()
         return run(inputs)
 
-    call._boxed_call = True  # type: ignore[attr-defined]
     return call
 
 
@@ -145,7 +160,9 @@ def _on_gpu(region: CompiledRegion) -> bool:
 
 
 def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozenset[int]) -> Region:
-    """What runs the region: its kernels on a GPU or in Triton's interpreter, else the captured graph itself.
+    """What runs the region and empties the list of its inputs.
+
+    Its kernels do on a GPU or in Triton's interpreter, the captured graph itself elsewhere.
 
     A kernel that failed to compile sends the whole region to the captured graph, which is right if slow.
     """
@@ -154,13 +171,13 @@ def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozen
     devices |= {b.device for b in region.plan.buffers.values() if b.device.type == "cuda"}
     if devices:
         if any(k.binary is None for k in used):
-            return lambda args: tuple(region.graph(*args))
+            return emptying(lambda args: tuple(region.graph(*args)))
         index = max(next(iter(devices)).index or 0, 0)
         launchers = {k.name: gpu_launcher(k, index) for k in used}
     elif interpreting():
         launchers = {k.name: interpreted_launcher(k) for k in used}
     else:
-        return lambda args: tuple(region.graph(*args))
+        return emptying(lambda args: tuple(region.graph(*args)))
     call = build(region.wrapper, region.wrapper_names, launchers)
     return Executable(call, region.program.inputs, static=static, mutated=mutated_inputs(region.graph))
 
@@ -196,8 +213,6 @@ def mutated_inputs(graph: torch.fx.GraphModule) -> frozenset[int]:
 
 class Specializing:
     """A graph with sizes known only at run time, compiled once per combination of sizes that it meets."""
-
-    _boxed_call = True
 
     def __init__(self, compile_static: Callable[[torch.fx.GraphModule], Any], graph: torch.fx.GraphModule) -> None:
         self._compile = compile_static

@@ -220,6 +220,16 @@ def test_sizes_that_change_are_specialised(session: Session) -> None:
     assert sizes == {(3, 7), (4, 7), (5, 7)}
 
 
+def test_dynamic_sizes_train_like_eager(session: Session) -> None:
+    function = compiled(lambda x: (x.tanh() * x).sum(1), session, dynamic=True)
+    for rows in (4, 6, 4):
+        x = torch.randn(rows, 5, requires_grad=True)
+        expected, = torch.autograd.grad((x.tanh() * x).sum(1).square().sum(), x)
+        gradient, = torch.autograd.grad(function(x).square().sum(), x)
+        torch.testing.assert_close(gradient, expected)
+    assert {region.kind for region in session.regions} == {"forward", "backward"}
+
+
 def test_sizes_marked_dynamic_compile_once_for_each_that_comes(session: Session) -> None:
     function = compiled(lambda x: (x.reshape(-1, 2) + 1).sum(1), session, dynamic=True)
     for rows in (4, 6, 4, 8, 6):

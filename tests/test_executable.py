@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
@@ -38,6 +39,22 @@ def test_kernels_see_aligned_copies_of_the_same_layout() -> None:
     assert seen[2].data_ptr() % ALIGNMENT == 0
     assert seen[2].stride() == crooked.stride()
     assert torch.equal(seen[2], crooked)
+
+
+def test_inputs_that_nobody_else_holds_are_freed_in_the_middle() -> None:
+    inputs = [torch.randn(4)]
+    alive: list[bool] = []
+
+    def call(args: list[Tensor]) -> tuple[Tensor, ...]:
+        (first,) = args
+        args.clear()
+        reference = weakref.ref(first)
+        del first
+        alive.append(reference() is not None)
+        return ()
+
+    Executable(call, [on_gpu(inputs[0])])(inputs)
+    assert alive == [False]
 
 
 def test_writes_into_a_copied_input_reach_the_caller() -> None:

@@ -64,6 +64,8 @@ def build(wrapper: str, names: Mapping[str, Any], launchers: Mapping[str, Launch
 class Executable:
     """Runs a region: ``executable([inputs...]) -> tuple``.
 
+    The list is emptied, so that inputs that nobody else holds are freed as soon as the wrapper is done with them.
+
     Inputs that are not aligned as the kernels assume are copied first, and copied back where the region writes into
     them. ``static`` inputs stay where they are, so they are looked at once.
     """
@@ -82,9 +84,8 @@ class Executable:
         self._static = static
         self._mutated = mutated
 
-    def __call__(self, inputs: Sequence[Any]) -> Any:
-        """Run once."""
-        args = list(inputs)
+    def __call__(self, args: list[Any]) -> Any:
+        """Run once and empty ``args``."""
         if self._checked is None:
             moved = [i for i in self._positions if i not in self._static or args[i].data_ptr() % ALIGNMENT]
             self._checked = tuple(moved)
