@@ -208,13 +208,10 @@ class _Partitioner:
         self.group_of[position] = group
 
     def _add_extern(self, position: int, step: Extern) -> None:
-        for number, output in enumerate(step.outputs):
+        for name, output in zip(step.result_names, step.outputs, strict=True):
+            self.writer[name] = position
             if output is not None:
-                self.writer[output.name] = position
-                self.bytes[output.name] = output.bytes
-            else:
-                suffix = f"_{number}" if step.multiple else ""
-                self.writer[f"{step.name}{suffix}"] = position
+                self.bytes[name] = output.bytes
         for name in step.reads:
             self.readers[name].append(position)
 

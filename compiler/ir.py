@@ -273,6 +273,19 @@ class Extern:
     detail: str
     keeps_order: bool
 
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The wrapper's variable for each result: its buffer, or where that is no tensor a name made of the call's."""
+        return tuple(
+            output.name if output is not None else result_name(self.name, number if self.multiple else None)
+            for number, output in enumerate(self.outputs)
+        )
+
+
+def result_name(call: str, number: int | None) -> str:
+    """The name of a call's only result (``number`` None) or of one among several."""
+    return call if number is None else f"{call}_{number}"
+
 
 Step = Loop | Extern
 

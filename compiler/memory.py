@@ -44,9 +44,8 @@ def plan_memory(steps: Sequence[Scheduled], program: Program) -> MemoryPlan:
             buffers[buffer.name] = buffer
             last_use.setdefault(buffer.name, position)
         if isinstance(step, Extern):
-            for number, output in enumerate(step.outputs):
-                if output is None:
-                    last_use.setdefault(f"{step.name}_{number}" if step.multiple else step.name, position)
+            for name in step.result_names:
+                last_use.setdefault(name, position)
     kept = {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)}
     kept |= {ref.name for ref in program.outputs if isinstance(ref, ScalarRef)}
     for name in kept:

@@ -24,7 +24,7 @@ class Primitive:
 
 _LIBDEVICE_UNARY = (
     "sqrt rsqrt tanh sinh cosh asin acos atan asinh acosh atanh sin cos tan expm1 log1p log2 log10 exp2 erfc erfinv "
-    "lgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1 erfcx"
+    "lgamma"
 ).split()
 
 PRIMITIVES: dict[str, Primitive] = {
@@ -36,7 +36,6 @@ PRIMITIVES: dict[str, Primitive] = {
     "div_rn": Primitive("tl.div_rn({0}, {1})"),
     "neg": Primitive("-{0}"),
     "abs": Primitive("tl.abs({0})"),
-    "fma": Primitive("tl.fma({0}, {1}, {2})", 2),
     "trunc_div": Primitive("{0} // {1}", 4),  # integers: Triton truncates, as C does
     "trunc_rem": Primitive("{0} % {1}", 4),
     "fmod": Primitive("libdevice.fmod({0}, {1})", 8),
@@ -57,8 +56,6 @@ PRIMITIVES: dict[str, Primitive] = {
     # choice; minimum and maximum return NaN where either operand is NaN, as torch does
     "maximum": Primitive("tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)"),
     "minimum": Primitive("tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)"),
-    "fmax": Primitive("tl.maximum({0}, {1})"),
-    "fmin": Primitive("tl.minimum({0}, {1})"),
     "where": Primitive("tl.where({0}, {1}, {2})"),
     # comparison and logic
     "lt": Primitive("{0} < {1}"),
@@ -78,8 +75,6 @@ PRIMITIVES: dict[str, Primitive] = {
     "bitwise_and": Primitive("{0} & {1}"),
     "bitwise_or": Primitive("{0} | {1}"),
     "bitwise_xor": Primitive("{0} ^ {1}"),
-    "shift_left": Primitive("{0} << {1}"),
-    "shift_right": Primitive("{0} >> {1}"),
     **{name: Primitive(f"libdevice.{name}({{0}})", 8) for name in _LIBDEVICE_UNARY},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,8 +93,6 @@ class KernelLibrary:
         return CompiledKernel(name, text, source, config, grid_of(source, config), load_function(name, text))
 
     def _compile(self, kernels: Sequence[CompiledKernel], on_progress: Callable[[float], None] | None) -> None:
-        import os
-
         # the first import of Triton's compiler from several threads at once would race
         import triton.compiler  # noqa: F401
 

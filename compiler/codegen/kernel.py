@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import torch
 
 from compiler.codegen.domain import Access, Axis, Domain, axis_variables, choose_domain, fold_axes
+from compiler.codegen.helpers import HELPERS
 from compiler.codegen.text import TRITON_TYPES, carrier, index_text, is_half, literal
 from compiler.fusion import FusionGroup, group_values
 from compiler.index import Expr, IndirectVar, LoopVar, bounds, substitute
@@ -23,37 +24,6 @@ from compiler.ops import PRIMITIVES, REDUCTIONS
 PERSISTENT_INNER = 8192  # elements of a contiguous row that are kept in registers
 PERSISTENT_OUTER = 64  # the same across rows, where a block holds many columns too
 LITERAL_TYPES = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.bool})
-
-HELPERS = {
-    "max_nan": """@triton.jit
-def max_nan(a, b):
-    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-""",
-    "min_nan": """@triton.jit
-def min_nan(a, b):
-    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-""",
-    "multiply": """@triton.jit
-def multiply(a, b):
-    return a * b
-""",
-    "first_max": """@triton.jit
-def first_max(a, i, b, j):
-    # NaN counts as the largest; equal values keep the lower position
-    wins = (a > b) | ((a != a) & (b == b))
-    ties = (a == b) | ((a != a) & (b != b))
-    left = wins | (ties & (i < j))
-    return tl.where(left, a, b), tl.where(left, i, j)
-""",
-    "first_min": """@triton.jit
-def first_min(a, i, b, j):
-    # NaN counts as the smallest; equal values keep the lower position
-    wins = (a < b) | ((a != a) & (b == b))
-    ties = (a == b) | ((a != a) & (b != b))
-    left = wins | (ties & (i < j))
-    return tl.where(left, a, b), tl.where(left, i, j)
-""",
-}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 
 from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
 from compiler.memory import MemoryPlan, may_alias
-from compiler.schedule import Launch, Scheduled, writes_of
+from compiler.schedule import Launch, Scheduled
 
 HEADER = """import torch
 from torch import device
@@ -96,10 +96,7 @@ class _Writer:
         arguments = [self._value(x) for x in step.args]
         arguments += [f"{k}={self._value(v)}" for k, v in step.kwargs.items()]
         call = f"{target}({', '.join(arguments)})"
-        results = []
-        for number, output in enumerate(step.outputs):
-            fallback = f"{step.name}_{number}" if step.multiple else step.name
-            results.append(output.name if output is not None else fallback)
+        results = step.result_names
         if not step.multiple:
             self._line(f"{results[0]} = {call}")
         elif len(results) == 1:
@@ -149,7 +146,8 @@ class _Writer:
 
     def _free(self, position: int, step: Scheduled) -> None:
         """Let go of what was used for the last time, but for storage that a later buffer takes over."""
-        names = dict.fromkeys([*step.reads, *(b.name for b in writes_of(step)), *self._untracked(step)])
+        made = step.result_names if isinstance(step, Extern) else (b.name for b in step.stored)
+        names = dict.fromkeys([*step.reads, *made])
         dead = [
             n
             for n in names
@@ -157,9 +155,3 @@ class _Writer:
         ]
         if dead:
             self._line(f"del {', '.join(dead)}")
-
-    def _untracked(self, step: Scheduled) -> list[str]:
-        if not isinstance(step, Extern):
-            return []
-        names = [f"{step.name}_{i}" if step.multiple else step.name for i in range(len(step.outputs))]
-        return [n for n, output in zip(names, step.outputs, strict=True) if output is None]

@@ -33,6 +33,7 @@ from compiler.ir import (
     Step,
     TensorRef,
     Value,
+    result_name,
     rewrite,
     tag,
     walk,
@@ -100,7 +101,7 @@ class GraphLowering:
         self._constants: dict[str, torch.Tensor] = {}
         self._loops = 0
         self._buffers = 0
-        self._position = {node: i for i, node in enumerate(gm.graph.nodes)}
+        self._place = {node.name: i for i, node in enumerate(gm.graph.nodes)}
         self._consumers = self._count_consumers()
         self._on_gpu = any(t.is_cuda for n in gm.graph.nodes for t in _tensors(n.meta.get("val")))
 
@@ -334,12 +335,7 @@ class GraphLowering:
         self._steps.append(Loop(buffer, tuple(xvars), (), value, store, origins))
 
     def _order(self, name: str) -> int:
-        return self._positions_by_name()[name]
-
-    def _positions_by_name(self) -> dict[str, int]:
-        if not hasattr(self, "_by_name"):
-            self._by_name = {node.name: i for node, i in self._position.items()}
-        return self._by_name
+        return self._place[name]
 
     def _origins(self, inputs: Sequence[Lazy]) -> tuple[str, ...]:
         found = {self.node.name}
@@ -409,17 +405,17 @@ class GraphLowering:
         results: list[Any] = []
         buffers: list[Buffer | None] = []
         for number, item in enumerate(value if multiple else [value]):
-            name = f"{node.name}_{number}" if multiple else node.name
+            name = result_name(f"ext_{node.name}", number if multiple else None)
             aliased = self._aliased_input(item, node) if mutated else None
             if isinstance(item, torch.Tensor) and aliased is None:
                 lazy = self._lazy_for(item, node.name)
-                lazy.buffer = self._buffer(f"ext_{name}", item, "extern", node.name)
+                lazy.buffer = self._buffer(name, item, "extern", node.name)
                 lazy.offset = 0 if item.layout is not torch.strided else int(item.storage_offset())
                 results.append(lazy)
                 buffers.append(lazy.buffer)
             else:
                 known = isinstance(item, int | float | bool) and not isinstance(item, torch.SymInt)
-                results.append(aliased if aliased is not None else item if known else ScalarRef(f"ext_{name}"))
+                results.append(aliased if aliased is not None else item if known else ScalarRef(name))
                 buffers.append(None)
         self._steps.append(
             Extern(
@@ -454,11 +450,11 @@ class GraphLowering:
 
     def _evaluate_pending_reads(self, node: torch.fx.Node) -> None:
         """Before memory is overwritten, compute whatever is still unevaluated and has readers to come."""
-        here = self._position[node]
+        here = self._place[node.name]
         for earlier, lazy in list(self._env.items()):
             if not isinstance(lazy, Lazy) or lazy.root().buffer is not None:
                 continue
-            if any(self._position[user] > here or user is node for user in self._consumers[earlier]):
+            if any(self._place[user.name] > here or user is node for user in self._consumers[earlier]):
                 self.realize(lazy)
 
     def _reference(self, value: Any) -> Any:

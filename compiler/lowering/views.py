@@ -10,6 +10,7 @@ import torch
 
 from compiler.index import Index, view_index
 from compiler.ir import Lazy
+from compiler.lowering.pointwise import broadcast_index
 from compiler.lowering.registry import Scope, lower
 
 aten = torch.ops.aten
@@ -53,12 +54,7 @@ def transpose(scope: Scope, x: Lazy, *dims: int) -> Lazy:
 @lower(aten.expand)
 def expand(scope: Scope, x: Lazy, *_: Any, **__: Any) -> Lazy:
     """Dimensions of size 1 read as any size."""
-
-    def reindex(index: Index) -> Index:
-        trailing = index[len(index) - len(x.size) :]
-        return tuple(sympy.Integer(0) if size == 1 else i for size, i in zip(x.size, trailing, strict=True))
-
-    return scope.view(x, reindex)
+    return scope.view(x, lambda index: broadcast_index(x, index))
 
 
 @lower(aten.unsqueeze)

@@ -24,18 +24,13 @@ _TORCH_NAMES = {
     "copysign": torch.copysign,
     "cos": torch.cos,
     "cosh": torch.cosh,
-    "cyl_bessel_i0": torch.special.i0,
-    "cyl_bessel_i1": torch.special.i1,
     "erfc": torch.special.erfc,
-    "erfcx": torch.special.erfcx,
     "erfinv": torch.special.erfinv,
     "exp2": torch.exp2,
     "expm1": torch.expm1,
     "floor": torch.floor,
     "fmod": torch.fmod,
     "hypot": torch.hypot,
-    "j0": torch.special.bessel_j0,
-    "j1": torch.special.bessel_j1,
     "lgamma": torch.lgamma,
     "log10": torch.log10,
     "log1p": torch.log1p,
@@ -50,8 +45,6 @@ _TORCH_NAMES = {
     "tan": torch.tan,
     "tanh": torch.tanh,
     "trunc": torch.trunc,
-    "y0": torch.special.bessel_y0,
-    "y1": torch.special.bessel_y1,
 }
 
 
