@@ -165,6 +165,53 @@ class Memory(msgspec.Struct, omit_defaults=True):
     total_bytes: int = 0  # the same with no reuse at all
 
 
+class GraphNodeKind(StrEnum):
+    """What a node of a captured CUDA Graph does, by the driver's own types."""
+
+    KERNEL = "kernel"
+    MEMCPY = "memcpy"
+    MEMSET = "memset"
+    HOST = "host"
+    CHILD_GRAPH = "child_graph"
+    EVENT_RECORD = "event_record"
+    EVENT_WAIT = "event_wait"
+    CONDITIONAL = "conditional"
+    MEM_ALLOC = "mem_alloc"
+    MEM_FREE = "mem_free"
+    EMPTY = "empty"
+    OTHER = "other"
+
+
+class GraphNode(msgspec.Struct, omit_defaults=True):
+    """A node of a captured CUDA Graph as the driver tells it, joined to what it came from."""
+
+    id: int  # position in the topology's list
+    kind: GraphNodeKind
+    name: str  # the kernel's demangled name, or what the node does in a few words
+    dependencies: list[int] = []  # ids of the nodes that must end before this one begins
+    grid: list[int] = []
+    block: list[int] = []
+    shared_bytes: int = 0  # dynamic shared memory of a kernel
+    bytes: int = 0  # moved, set, allocated or freed
+    region: str = ""
+    unit: str = ""  # the fusion group or extern call that issued it
+    exact: bool = True  # False where ``unit`` was inferred from order or name
+    measured_us: float | None = None  # from a tracing pass of its own
+    critical: bool = False  # on the longest path by measured time
+    children: list[GraphNode] = []  # of a child graph or the body of a conditional
+
+
+class InputRoute(msgspec.Struct, omit_defaults=True):
+    """How one input of a captured region reaches the graph at a replay."""
+
+    name: str
+    route: str  # "static", "same_address", "patched", "copied", "host"
+    bytes: int = 0
+    nodes: int = 0  # graph nodes whose parameters are patched
+    cost_us: float | None = None  # measured CPU time of serving it
+    detail: str = ""
+
+
 class CudaGraph(msgspec.Struct, omit_defaults=True):
     """What CUDA Graph capture made of a region. Times are zero where nothing was captured (no GPU)."""
 
@@ -175,11 +222,16 @@ class CudaGraph(msgspec.Struct, omit_defaults=True):
     warmup_ms: float = 0.0
     capture_ms: float = 0.0
     instantiate_ms: float = 0.0
+    upload_ms: float = 0.0
     first_replay_ms: float = 0.0
     pool_bytes: int = 0
     nodes: int = 0
     captures: int = 0  # graphs captured so far: one for each signature, again where an address changed
     copied_bytes: int = 0  # inputs copied into the graph's own memory before every replay
+    topology: list[GraphNode] = []
+    routes: list[InputRoute] = []
+    covered_kernels: float | None = None  # share (0..1) of the kernels of an iteration that run inside graphs
+    covered_time: float | None = None  # the same of their measured GPU time
 
 
 class SkipReason(msgspec.Struct, omit_defaults=True):
@@ -212,6 +264,7 @@ class Region(msgspec.Struct, omit_defaults=True):
     cuda_graph: CudaGraph = msgspec.field(default_factory=CudaGraph)
     wrapper: str = ""  # the generated program that launches kernels and extern calls in order
     fx_text: str = ""  # the ATen graph as Python text
+    graphs: dict[str, str] = {}  # further stages' graphs by name ("dynamo", "joint", "post_grad") as Python text
 
 
 class Kernel(msgspec.Struct, omit_defaults=True):
@@ -231,6 +284,10 @@ class Kernel(msgspec.Struct, omit_defaults=True):
     estimated_us: float | None = None  # bytes / bandwidth or flops / rate of the target, whichever is longer
     measured_us: float | None = None
     launches: int = 1  # launches of this kernel in one iteration over all regions
+    warps: int | None = None
+    stages: int | None = None
+    occupancy: float | None = None  # 0..1, of the multiprocessor's warps; computed from registers and shared memory
+    ir_lines: dict[str, list[int]] = {}  # IR -> for each of its lines the line of ``source`` it came from, 0 for none
     line_nodes: dict[int, list[str]] = {}  # line of ``source`` (1-based) -> FX nodes "region/node" it computes
     error: str = ""  # why compiling it for the target failed
 
@@ -241,6 +298,43 @@ class GraphBreak(msgspec.Struct, omit_defaults=True):
     reason: str
     source: SourceLine | None = None
     detail: str = ""
+
+
+class Guard(msgspec.Struct, omit_defaults=True):
+    """A condition that Dynamo checks before it runs a compiled region; where it fails, it recompiles."""
+
+    code: str  # the check as Python text
+    kind: str = ""  # Dynamo's name of it: "TENSOR_MATCH", "ID_MATCH", ...
+    subject: str = ""  # what it checks: "L['x']"
+    source: SourceLine | None = None
+
+
+class Recompile(msgspec.Struct, omit_defaults=True):
+    """A call for which no compiled region's guards held."""
+
+    reason: str  # the guard that failed, in Dynamo's words
+    function: str = ""
+    source: SourceLine | None = None
+
+
+class TraceEvent(msgspec.Struct, omit_defaults=True):
+    """Something that a tracing pass saw: a launch on the CPU, or a kernel, copy or fill on the GPU."""
+
+    name: str
+    start_us: float  # since the iteration began
+    duration_us: float
+    lane: str  # "cpu" or "stream 7"
+    launch: int = -1  # index of the launch that submitted this, or -1
+    unit: str = ""  # "region/group" or "region/extern call" where known
+
+
+class Trace(msgspec.Struct, omit_defaults=True):
+    """One traced iteration of one mode. Tracing slows what it watches: durations are the GPU's own, gaps are not."""
+
+    mode: str
+    gpu: str
+    events: list[TraceEvent] = []
+    span_us: float = 0.0
 
 
 class Percentiles(msgspec.Struct, frozen=True):
@@ -317,9 +411,11 @@ class Report(msgspec.Struct, omit_defaults=True):
     regions: list[Region] = []
     kernels: list[Kernel] = []
     graph_breaks: list[GraphBreak] = []
-    recompiles: list[str] = []
+    guards: list[Guard] = []
+    recompiles: list[Recompile] = []
     stages: list[Stage] = []
     measurements: list[Measurement] = []
+    traces: list[Trace] = []
     checks: list[KernelCheck] = []
     sources: dict[str, str] = {}  # file name -> text of the user's source files that frames point into
     created: str = ""  # ISO 8601, UTC

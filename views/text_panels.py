@@ -113,7 +113,7 @@ def break_entries(report: Report) -> list[tuple[str, str, str]]:
     for found in report.graph_breaks:
         where = f"{found.source.file}:{found.source.line}  {found.source.code.strip()}" if found.source else ""
         entries.append(("break", found.reason, "\n".join(part for part in (where, found.detail) if part)))
-    entries += [("info", f"Recompiled: {reason}", "") for reason in report.recompiles]
+    entries += [("info", f"Recompiled: {found.reason}", found.function) for found in report.recompiles]
     return entries
 
 

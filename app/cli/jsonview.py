@@ -28,7 +28,7 @@ def _report(report: Report) -> dict[str, Any]:
         "regions": [_region(region, broke[index]) for index, region in enumerate(report.regions)],
         "kernels": [_kernel(kernel) for kernel in report.kernels],
         "graph_breaks": [_graph_break(fault) for fault in report.graph_breaks],
-        "recompiles": report.recompiles,
+        "recompiles": [_whole(recompile) for recompile in report.recompiles],
         "measurements": [_measurement(measurement) for measurement in report.measurements],
         "checks": [_whole(check) for check in report.checks],
         "stages": [{"name": stage.name, "region": stage.region, "ms": stage.ms} for stage in report.stages],
