@@ -82,6 +82,7 @@ def _kernel(kernel: CompiledKernel, launches: int, lines: dict[int, list[str]], 
         estimated_us=max(memory_us, compute_us),
         launches=launches,
         line_nodes=lines,
+        trials=kernel.trials,
         error=kernel.error,
     )
 

@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from compiler.codegen.compile import CompiledKernel, compile_binary, describe, load_function
-from compiler.codegen.config import choose_config, grid_of
+from compiler.codegen.config import choose_config, configs, grid_of
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.errors import CompileError
@@ -23,9 +24,12 @@ from compiler.ir import Program
 from compiler.lowering.graph import lower_graph
 from compiler.memory import MemoryPlan, plan_memory
 from compiler.report import Stage, Target
+from compiler.runtime.autotune import fastest, trials, worth_tuning
+from compiler.runtime.executable import gpu_launcher
 from compiler.schedule import Launch, Scheduled, schedule
 
 MAX_COMPILE_THREADS = 8
+MAX_TRIALS = 5  # configurations tried beside the default
 PARSE_ATTEMPTS = 5
 
 
@@ -67,6 +71,8 @@ class KernelLibrary:
         self.target = target
         self.binaries = binaries
         self.texts = texts
+        # Times mean something only on the GPU that the kernels are for.
+        self._tunes = binaries and target.local
         self.by_source: dict[str, CompiledKernel] = {}
         self.failures: list[str] = []
 
@@ -96,21 +102,39 @@ class KernelLibrary:
         # the first import of Triton's compiler from several threads at once would race
         import triton.compiler  # noqa: F401
 
-        workers = min(MAX_COMPILE_THREADS, os.cpu_count() or 1, len(kernels))
+        tuned = {id(k): self._candidates(k) for k in kernels if self._tunes and worth_tuning(k)}
+        jobs = [*kernels, *(c for candidates in tuned.values() for c in candidates[1:])]
+        workers = min(MAX_COMPILE_THREADS, os.cpu_count() or 1, len(jobs))
         with ThreadPoolExecutor(workers) as pool:
-            for done, _ in enumerate(pool.map(self._compile_one, kernels), 1):
+            for done, _ in enumerate(pool.map(self._compile_one, jobs), 1):
                 if on_progress is not None:
-                    on_progress(done / len(kernels))
+                    on_progress(done / len(jobs))
+            for kernel in kernels:
+                if id(kernel) in tuned:
+                    self._tune(kernel, tuned[id(kernel)])
+            if self.texts:
+                whole = [k for k in kernels if k.binary is not None]
+                list(pool.map(partial(describe, target=self.target, disassemble=True), whole))
 
     def _compile_one(self, kernel: CompiledKernel) -> None:
         try:
             kernel.binary = self._binary(kernel)
         except Exception as error:  # Triton raises many kinds; the report shows the kernel with its error
             kernel.error = error_text(error)
-            return
-        if self.texts:
-            describe(kernel, self.target, disassemble=True)
 
+    def _candidates(self, kernel: CompiledKernel) -> list[CompiledKernel]:
+        """The kernel itself and copies in the other configurations that are worth a try."""
+        others = [c for c in configs(kernel.source, self.target) if c != kernel.config][:MAX_TRIALS]
+        return [kernel, *(replace(kernel, config=c, grid=grid_of(kernel.source, c)) for c in others)]
+
+    def _tune(self, kernel: CompiledKernel, candidates: Sequence[CompiledKernel]) -> None:
+        """Give the kernel the fastest of its configurations."""
+        compiled = [c for c in candidates if c.binary is not None]
+        device = torch.cuda.current_device()
+        kernel.trials = trials(compiled, lambda candidate: gpu_launcher(candidate, device), self.target)
+        if kernel.trials:
+            chosen = compiled[fastest(kernel.trials)]
+            kernel.config, kernel.grid, kernel.binary, kernel.error = chosen.config, chosen.grid, chosen.binary, ""
 
     def _binary(self, kernel: CompiledKernel) -> Any:
         """CPython 3.11 can fail to parse in one thread while another collects garbage ("AST constructor recursion

@@ -267,6 +267,13 @@ class Region(msgspec.Struct, omit_defaults=True):
     graphs: dict[str, str] = {}  # further stages' graphs by name ("dynamo", "joint", "post_grad") as Python text
 
 
+class Trial(msgspec.Struct, frozen=True):
+    """A configuration that was tried, and the median GPU time of one launch with cold caches in microseconds."""
+
+    config: dict[str, int]
+    us: float
+
+
 class Kernel(msgspec.Struct, omit_defaults=True):
     """A generated kernel and what its compilation for the target said of it."""
 
@@ -289,6 +296,7 @@ class Kernel(msgspec.Struct, omit_defaults=True):
     occupancy: float | None = None  # 0..1, of the multiprocessor's warps; computed from registers and shared memory
     ir_lines: dict[str, list[int]] = {}  # IR -> for each of its lines the line of ``source`` it came from, 0 for none
     line_nodes: dict[int, list[str]] = {}  # line of ``source`` (1-based) -> FX nodes "region/node" it computes
+    trials: list[Trial] = []  # empty where nothing was tuned: no GPU, or too little data for it to matter
     error: str = ""  # why compiling it for the target failed
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from compiler.codegen.config import KernelConfig
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.text import POINTER_TYPES
-from compiler.report import Target
+from compiler.report import Target, Trial
 
 IR_LEVELS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
 
@@ -34,6 +34,7 @@ class CompiledKernel:
     spills: int | None = None
     shared_bytes: int | None = None
     error: str = ""
+    trials: list[Trial] = field(default_factory=list)
 
 
 def load_function(name: str, text: str) -> Any:
