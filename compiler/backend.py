@@ -13,11 +13,13 @@ from torch._guards import TracingContext
 
 from compiler.decompositions import decomposition_table
 from compiler.lowering.extern import mutated_arguments
+from compiler.options import parse_options
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
 from compiler.report import GraphBreak, SourceLine, Target
 from compiler.runtime.executable import Executable, build, gpu_launcher, interpreted_launcher, interpreting
 from compiler.targets import local_target, resolve
 
+_OWN_SETTINGS = frozenset({"session", "cuda_graph", "on_graphed_region", "executable"})
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
 
 
@@ -52,14 +54,19 @@ def fusescope(
 
     ``options``: "cuda_graph" (bool) replays every region as a CUDA Graph; "on_graphed_region" is called with each
     ``GraphedRegion`` made; "session" (Session) shares kernels and collects regions for a report; "executable" makes
-    the callable that runs a region in place of the usual one (verification watches kernels this way).
+    the callable that runs a region in place of the usual one (verification watches kernels this way). Every other key
+    is an option of the compiler (``compiler/options.py``), for a session of its own.
+
+    Raises:
+        CompileError: an option that there is not, or a value that it does not take.
     """
     settings = dict(options or {})
+    chosen = parse_options({name: value for name, value in settings.items() if name not in _OWN_SETTINGS})
     session = settings.get("session")
     if session is None:
         target = default_target()
         on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in example_inputs) or _parameters_on_gpu(gm)
-        library = KernelLibrary(target, binaries=on_gpu, texts=False)
+        library = KernelLibrary(target, binaries=on_gpu, texts=False, options=chosen)
         session = Session(target, library)
     session.cuda_graph = bool(settings.get("cuda_graph", session.cuda_graph))
     session.on_graphed_region = settings.get("on_graphed_region", session.on_graphed_region)

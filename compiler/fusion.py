@@ -8,7 +8,8 @@ all of it (element level) or over ``xvars`` alone (row level, after a reduction)
 3. ACCESS_MISMATCH   under that mapping whatever one writes the other reads at the very same point, so that the value
                      can stay in a register;
 4. CYCLE             no third step has to run between them;
-5. TOO_LARGE         the kernel keeps few enough buffers and loops for the register file and the reader.
+5. TOO_LARGE         the kernel keeps few enough buffers and loops for the register file and the reader;
+6. OPTION            no option of the compilation forbids it.
 
 Candidates are pairs that share a buffer (else NO_SHARED_DATA: nothing is saved), best saving first. Library calls
 never join (EXTERN).
@@ -27,10 +28,9 @@ import sympy
 from compiler.index import Expr, LoopVar, coefficients, contiguous_strides, floor_div, mod, product, substitute
 from compiler.ir import Extern, Load, Loop, Program, ScalarRef, Step, TensorRef, Value, rewrite
 from compiler.ops import cast, const, op, round_to
+from compiler.options import DEFAULTS, Options
 from compiler.report import RefusalRule
 
-MAX_LOOPS = 48
-MAX_BUFFERS = 24
 MAX_ROUNDS = 8
 
 Mapping = dict[LoopVar, Expr]
@@ -87,9 +87,9 @@ class _Refuse(Exception):
         self.detail = detail
 
 
-def partition(program: Program) -> Partition:
+def partition(program: Program, options: Options = DEFAULTS) -> Partition:
     """Group the program's loops and order the groups."""
-    return _Partitioner(program).run()
+    return _Partitioner(program, options).run()
 
 
 # --- matching iteration spaces -------------------------------------------------------------------------------------
@@ -177,7 +177,8 @@ def _restrict(index: Expr, dropped: Sequence[LoopVar]) -> Expr:
 
 
 class _Partitioner:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, options: Options) -> None:
+        self.options = options
         self.steps: list[Step] = program.steps
         self.writer: dict[str, int] = {}
         self.readers: dict[str, list[int]] = defaultdict(list)
@@ -294,6 +295,9 @@ class _Partitioner:
         host, guest = (b, a) if b.rvars and not a.rvars else (a, b)
         if a.loops[0].buffer.device != b.loops[0].buffer.device:
             raise _Refuse(RefusalRule.DEVICE, f"{a.loops[0].buffer.device} and {b.loops[0].buffer.device}")
+        vertical = bool(set(a.writes) & set(b.reads) or set(b.writes) & set(a.reads))
+        if not vertical and not self.options.horizontal_fusion:
+            raise _Refuse(RefusalRule.OPTION, "they only read the same data, and horizontal_fusion is false")
         self._check_size(a, b)
         self._check_domain(host, guest)
         mapping = self._find_mapping(host, guest)
@@ -307,7 +311,6 @@ class _Partitioner:
             [*zip(host.steps, host.loops, host_maps, strict=True), *zip(guest.steps, guest.loops, maps, strict=True)],
             key=lambda item: item[0],
         )
-        vertical = bool(set(a.writes) & set(b.reads) or set(b.writes) & set(a.reads))
         merged = FusionGroup(
             [loop for _, loop, _ in both],
             [m for _, _, m in both],
@@ -330,10 +333,11 @@ class _Partitioner:
     def _check_size(self, a: FusionGroup, b: FusionGroup) -> None:
         loops = len(a.loops) + len(b.loops)
         buffers = len({*a.reads, *a.writes, *b.reads, *b.writes})
-        if loops > MAX_LOOPS or buffers > MAX_BUFFERS:
+        most, widest = self.options.max_fused_loops, self.options.max_fused_buffers
+        if loops > most or buffers > widest:
             raise _Refuse(
                 RefusalRule.TOO_LARGE,
-                f"together {loops} loops over {buffers} buffers (at most {MAX_LOOPS} and {MAX_BUFFERS})",
+                f"together {loops} loops over {buffers} buffers (at most {most} and {widest})",
             )
 
     def _check_domain(self, host: FusionGroup, guest: FusionGroup) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
+from compiler.options import DEFAULTS, Options
 from compiler.schedule import Launch, Scheduled, writes_of
 
 
@@ -31,7 +32,7 @@ class MemoryPlan:
     total_bytes: int
 
 
-def plan_memory(steps: Sequence[Scheduled], program: Program) -> MemoryPlan:
+def plan_memory(steps: Sequence[Scheduled], program: Program, options: Options = DEFAULTS) -> MemoryPlan:
     """Plan the intermediates of a schedule."""
     born: dict[str, int] = {}
     last_use: dict[str, int] = {}
@@ -51,7 +52,7 @@ def plan_memory(steps: Sequence[Scheduled], program: Program) -> MemoryPlan:
     for name in kept:
         last_use[name] = len(steps)
     _extend_through_aliases(steps, last_use)
-    reuses = _assign_storage(steps, born, last_use, kept)
+    reuses = _assign_storage(steps, born, last_use, kept) if options.memory_reuse else {}
     live_change: dict[int, int] = defaultdict(int)
     for name, buffer in buffers.items():
         live_change[born[name]] += buffer.bytes

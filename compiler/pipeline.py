@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compiler.errors import CompileError
+from compiler.options import parse_options
 from compiler.region import OnStage, StageEvent
 from compiler.report import Report, Stage, Target
 
@@ -58,6 +59,7 @@ def compile_model(
 
     Args:
         source: what the report calls the model.
+        options: of the compiler, by name (``compiler/options.py``).
         files: texts of the user's source files, kept in the report.
 
     Raises:
@@ -74,11 +76,12 @@ def compile_model(
     from compiler.runtime.executable import interpreting
 
     notify = on_stage or (lambda event: None)
+    chosen = parse_options(options or {})
     torch._dynamo.reset()
     args = tuple(inputs)
     if target.local:
         model, args = to_gpu(model, args)
-    library = KernelLibrary(target, binaries=not interpreting(), texts=True)
+    library = KernelLibrary(target, binaries=not interpreting(), texts=True, options=chosen)
     session = Session(target, library, on_stage=on_stage)
     notify(StageEvent("capture", "", 0.0))
     start = time.perf_counter()

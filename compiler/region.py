@@ -23,6 +23,7 @@ from compiler.fusion import Partition, partition
 from compiler.ir import Program
 from compiler.lowering.graph import lower_graph
 from compiler.memory import MemoryPlan, plan_memory
+from compiler.options import DEFAULTS, Options
 from compiler.report import Stage, Target
 from compiler.runtime.autotune import fastest, trials, worth_tuning
 from compiler.runtime.executable import gpu_launcher
@@ -66,9 +67,13 @@ class CompiledRegion:
 class KernelLibrary:
     """Compiled kernels by their source, so that identical layers share one."""
 
-    def __init__(self, target: Target, *, binaries: bool, texts: bool) -> None:
-        """``binaries``: compile for the target (else only define); ``texts``: keep IR texts for the report."""
+    def __init__(self, target: Target, *, binaries: bool, texts: bool, options: Options = DEFAULTS) -> None:
+        """``binaries``: compile for the target (else only define); ``texts``: keep IR texts for the report.
+
+        ``options`` hold for every region that shares the library.
+        """
         self.target = target
+        self.options = options
         self.binaries = binaries
         self.texts = texts
         # Times mean something only on the GPU that the kernels are for.
@@ -95,7 +100,7 @@ class KernelLibrary:
         source = launch.kernel
         name = kernel_name(launch, len(self.by_source))
         text = source.source.replace("{name}", name)
-        config = choose_config(source, self.target)
+        config = choose_config(source, self.target, self.options)
         return CompiledKernel(name, text, source, config, grid_of(source, config), load_function(name, text))
 
     def _compile(self, kernels: Sequence[CompiledKernel], on_progress: Callable[[float], None] | None) -> None:
@@ -187,6 +192,7 @@ def compile_region(
         CompileError: a stage failed; it names the stage and, where known, the FX node.
     """
     stages: list[Stage] = []
+    options = library.options
 
     @contextmanager
     def stage(title: str, low: float, high: float) -> Iterator[None]:
@@ -208,11 +214,11 @@ def compile_region(
     with stage("lower", 0.0, 0.2):
         program = lower_graph(graph, target)
     with stage("fuse", 0.2, 0.3):
-        parts = partition(program)
+        parts = partition(program, options)
     with stage("generate", 0.3, 0.4):
-        steps = schedule(parts, program)
+        steps = schedule(parts, program, options)
     with stage("plan", 0.4, 0.45):
-        plan = plan_memory(steps, program)
+        plan = plan_memory(steps, program, options)
     with stage("compile", 0.45, 1.0):
 
         def progress(done: float) -> None:

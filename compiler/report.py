@@ -58,6 +58,7 @@ class RefusalRule(StrEnum):
     MUTATION = "mutation"
     REDUCTION_SPLIT = "reduction_split"
     NOT_PROFITABLE = "not_profitable"
+    OPTION = "option"  # an option of the compilation forbids it
     NO_REASON_RECORDED = "no_reason_recorded"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from compiler.codegen.kernel import KernelSource, generate_kernel
 from compiler.fusion import FusionGroup, Partition
 from compiler.ir import Buffer, Extern, Program, TensorRef
+from compiler.options import DEFAULTS, Options
 
 
 @dataclass(eq=False)
@@ -34,7 +35,7 @@ class Launch:
 Scheduled = Launch | Extern
 
 
-def schedule(partition: Partition, program: Program) -> list[Scheduled]:
+def schedule(partition: Partition, program: Program, options: Options = DEFAULTS) -> list[Scheduled]:
     """Turn groups into launches. A result is stored only where another step or the caller reads it."""
     readers: dict[str, set[int]] = defaultdict(set)
     for position, unit in enumerate(partition.schedule):
@@ -49,7 +50,7 @@ def schedule(partition: Partition, program: Program) -> list[Scheduled]:
         needed = [loop.buffer for loop in unit.loops if loop.name in returned or readers[loop.name] - {position}]
         if not needed:
             continue  # nothing reads it: dead code that the capture left behind
-        kernel = generate_kernel(unit, [b.name for b in needed])
+        kernel = generate_kernel(unit, [b.name for b in needed], options)
         result.append(Launch(f"group{len(result)}", unit, kernel, tuple(needed)))
     return result
 

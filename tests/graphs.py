@@ -13,6 +13,7 @@ from compiler.decompositions import decomposition_table
 from compiler.fusion import Partition, Refused, partition
 from compiler.ir import Program
 from compiler.lowering.graph import lower_graph
+from compiler.options import DEFAULTS, Options
 from compiler.region import CompiledRegion, KernelLibrary, compile_region
 from compiler.schedule import Launch
 from compiler.targets import resolve
@@ -36,14 +37,16 @@ def lowered(function: Callable[..., Any], *inputs: Any) -> Program:
     return lower_graph(capture(function, *inputs), TARGET)
 
 
-def partitioned(function: Callable[..., Any], *inputs: Any) -> Partition:
+def partitioned(function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS) -> Partition:
     """The function's fusion groups and refusals."""
-    return partition(lowered(function, *inputs))
+    return partition(lowered(function, *inputs), options)
 
 
-def compiled(function: Callable[..., Any], *inputs: Any) -> tuple[CompiledRegion, KernelLibrary]:
+def compiled(
+    function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS
+) -> tuple[CompiledRegion, KernelLibrary]:
     """The function as one region, with its kernels printed and defined but not compiled for a GPU."""
-    library = KernelLibrary(TARGET, binaries=False, texts=False)
+    library = KernelLibrary(TARGET, binaries=False, texts=False, options=options)
     graph = capture(function, *inputs)
     return compile_region(graph, name="inference", kind="inference", target=TARGET, library=library), library
 

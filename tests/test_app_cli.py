@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from app.cli import run
 from app.cli.entry import with_default_command
 from app.cli.text import bytes_text, table, us_text
 from app.session import open_session, save_session
+from compiler.options import Options
 from compiler.report import GraphBreak, Measurement, Percentiles, Report, SourceLine
 from compiler.targets import TARGETS
 from tests.fake_reports import transformer_report
@@ -207,7 +209,9 @@ class TestCompile:
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == (
             "fusescope: Neither relu_add_mul nor the compiler has an option 'row'. "
-            "The options of relu_add_mul: rows, columns, dtype."
+            "The options of relu_add_mul: rows, columns, dtype. The compiler's options: "
+            + ", ".join(field.name for field in dataclasses.fields(Options))
+            + "."
         )
 
     def test_nothing_to_verify_is_said(self, tmp_path: Path) -> None:

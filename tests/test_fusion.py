@@ -14,6 +14,7 @@ from compiler import fusion
 from compiler.fusion import FusionGroup, match_dims, partition
 from compiler.index import LoopVar, product
 from compiler.ir import Extern, Loop
+from compiler.options import Options
 from compiler.report import RefusalRule
 from tests.graphs import lowered, partitioned, rules
 from tests.test_index import points, value_at
@@ -103,9 +104,9 @@ def test_refused_for_a_step_that_must_run_between() -> None:
     assert order.index("mm") == 1
 
 
-def test_refused_for_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion, "MAX_LOOPS", 2)
-    parts = partitioned(lambda x: [x.sum(1), x.amax(1), x.amin(1)], torch.randn(8, 16))
+def test_refused_for_size() -> None:
+    few = Options(max_fused_loops=2)
+    parts = partitioned(lambda x: [x.sum(1), x.amax(1), x.amin(1)], torch.randn(8, 16), options=few)
     assert rules(parts.refusals) == {RefusalRule.TOO_LARGE}
     assert all(len(group.loops) <= 2 for group in groups(parts))
 

@@ -111,7 +111,7 @@ def _add_compile_options(parser: argparse.ArgumentParser, target: bool = True) -
 
 def _option(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
+    if not equals or not all(part.isidentifier() for part in name.split(".")):
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE")
     return name, value
 

@@ -19,6 +19,7 @@ from app.worker.client import main_script
 from app.worker.paths import make_portable, user_sources
 from app.worker.protocol import Compile, Failed, Verify
 from compiler.errors import CompileError
+from compiler.options import OptionInfo, describe_options, option_hint
 from compiler.report import KernelCheck, Stage
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     began = time.perf_counter()
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, None))
     loaded = load_source(spec, request.options, request.allow_unsafe, "cuda" if target.local else "cpu")
-    if loaded.remaining:  # a misspelt option must not pass for one that had its effect
-        names = ", ".join(f"'{name}'" for name in loaded.remaining)
-        raise SourceError(f"Neither {loaded.name} nor the compiler has an option {names}.", _options_hint(loaded))
+    _check_options(request.compiler, loaded)
     load_ms = (time.perf_counter() - began) * 1e3
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, load_ms))
     try:
@@ -64,6 +63,7 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
             compiler=request.compiler,
             training=request.training or loaded.training,
             dynamic=request.dynamic,
+            options=loaded.remaining,
             on_stage=on_stage,
         )
     except CompileError:
@@ -80,8 +80,26 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     return compilation
 
 
-def _options_hint(loaded: LoadedSource) -> str:
-    return f"The options of {loaded.name}: {', '.join(loaded.parameters)}." if loaded.parameters else ""
+def _check_options(compiler: str, loaded: LoadedSource) -> None:
+    """A misspelt option must not pass for one that had its effect.
+
+    Raises:
+        SourceError: an option that neither the source's function nor the compiler has.
+    """
+    known = [info.name for info in compiler_options(compiler)]
+    unknown = [name for name in loaded.remaining if name not in known]
+    if unknown:
+        names = ", ".join(f"'{name}'" for name in unknown)
+        own = f"The options of {loaded.name}: {', '.join(loaded.parameters)}. " if loaded.parameters else ""
+        hint = own + option_hint(unknown[0], known)
+        raise SourceError(f"Neither {loaded.name} nor the compiler has an option {names}.", hint)
+
+
+def compiler_options(compiler: str) -> list[OptionInfo]:
+    """The options that ``compiler`` takes, with their texts."""
+    if compiler != "fusescope":
+        return []
+    return describe_options()
 
 
 def _run_eagerly(loaded: LoadedSource) -> None:

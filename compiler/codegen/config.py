@@ -6,9 +6,10 @@ enough blocks to fill every multiprocessor at least twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.codegen.kernel import KernelSource
+from compiler.options import DEFAULTS, Options
 from compiler.report import Target
 
 INTERPRETER_BLOCK = 1 << 19  # elements; Triton refuses blocks beyond 2^20
@@ -36,9 +37,13 @@ def _clamp(value: int, low: int, high: int) -> int:
     return max(low, min(value, high))
 
 
-def choose_config(kernel: KernelSource, target: Target) -> KernelConfig:
-    """The default configuration."""
-    return configs(kernel, target)[0]
+def choose_config(kernel: KernelSource, target: Target, options: Options = DEFAULTS) -> KernelConfig:
+    """The default configuration, with what ``options`` fix."""
+    chosen = configs(kernel, target)[0]
+    if options.pointwise_block and list(chosen.blocks) == ["XBLOCK"]:
+        block = min(options.pointwise_block, next_power_of_2(kernel.domain.x.numel))
+        chosen = KernelConfig({"XBLOCK": block}, _warps(block, 8), chosen.num_stages)
+    return replace(chosen, num_warps=options.num_warps) if options.num_warps else chosen
 
 
 def configs(kernel: KernelSource, target: Target) -> list[KernelConfig]:

@@ -20,9 +20,8 @@ from compiler.index import Expr, IndirectVar, LoopVar, bounds, substitute
 from compiler.ir import Buffer, Const, IndexValue, Load, Op, Reduce, Value, children, indirect_values, rewrite, walk
 from compiler.lowering.graph import identity
 from compiler.ops import PRIMITIVES, REDUCTIONS
+from compiler.options import DEFAULTS, Options
 
-PERSISTENT_INNER = 8192  # elements of a contiguous row that are kept in registers
-PERSISTENT_OUTER = 64  # the same across rows, where a block holds many columns too
 LITERAL_TYPES = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.bool})
 
 
@@ -53,13 +52,13 @@ class _Scope:
     texts: dict[str, str] = field(default_factory=dict)
 
 
-def generate_kernel(group: FusionGroup, needed: Sequence[str]) -> KernelSource:
+def generate_kernel(group: FusionGroup, needed: Sequence[str], options: Options = DEFAULTS) -> KernelSource:
     """Print a group's kernel. ``needed`` names the member buffers that must reach memory."""
-    return _Printer(group, frozenset(needed)).run()
+    return _Printer(group, frozenset(needed), options).run()
 
 
 class _Printer:
-    def __init__(self, group: FusionGroup, needed: frozenset[str]) -> None:
+    def __init__(self, group: FusionGroup, needed: frozenset[str], options: Options) -> None:
         members = [(loop, value, index) for loop, value, index in group_values(group)]
         roots = [(loop, value, index) for loop, value, index in members if loop.name in needed]
         accesses = [Access(index, loop.buffer.dtype.itemsize) for loop, _, index in roots]
@@ -78,7 +77,7 @@ class _Printer:
         ]
         self.xvars = frozenset(v for a in self.domain.axes if a.prefix != "r" for v in a.variables)
         self.rvars = frozenset(self.domain.r.variables) if self.domain.r else frozenset()
-        limit = PERSISTENT_INNER if self.domain.inner else PERSISTENT_OUTER
+        limit = options.persistent_inner if self.domain.inner else options.persistent_outer
         self.persistent = self.domain.r is not None and self.domain.r.numel <= limit
         self.wide = self._needs_int64()
         self.lines: list[str] = []

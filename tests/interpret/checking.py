@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from compiler.backend import executable_of
+from compiler.options import DEFAULTS, Options
 from compiler.region import CompiledRegion
 from tests.graphs import compiled, launches
 
@@ -19,14 +20,16 @@ TOLERANCE = {torch.float64: 1e-11, torch.float32: 5e-6, torch.float16: 2e-3, tor
 EAGER_FACTOR = 3.0
 
 
-def generated(function: Callable[..., Any], *inputs: Any) -> tuple[list[Any], CompiledRegion]:
+def generated(
+    function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS
+) -> tuple[list[Any], CompiledRegion]:
     """What the generated kernels return, and the region they belong to."""
-    region, library = compiled(function, *inputs)
+    region, library = compiled(function, *inputs, options=options)
     run = executable_of(region, library, frozenset())
     return list(run(list(inputs))), region
 
 
-def check(function: Callable[..., Any], *inputs: Any) -> CompiledRegion:
+def check(function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS) -> CompiledRegion:
     """Assert that the kernels give eager's sizes, dtypes and numbers; the region says how they were generated.
 
     A floating-point element is right where it equals eager's, or is as near to the float64 result as its dtype can
@@ -36,7 +39,7 @@ def check(function: Callable[..., Any], *inputs: Any) -> CompiledRegion:
         warnings.simplefilter("ignore")
         expected = _listed(function(*_copies(inputs)))
         exact = _listed(function(*pytree.tree_map_only(Tensor, _widened, tuple(_copies(inputs)))))
-        results, region = generated(function, *_copies(inputs))
+        results, region = generated(function, *_copies(inputs), options=options)
     assert len(results) == len(expected)
     for number, (result, eager, reference) in enumerate(zip(results, expected, exact, strict=True)):
         fault = difference(result, eager, reference)

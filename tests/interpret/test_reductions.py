@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.codegen.kernel import PERSISTENT_INNER, PERSISTENT_OUTER
+from compiler.options import DEFAULTS
 from tests.graphs import launches
 from tests.interpret.checking import check
 
@@ -96,7 +96,7 @@ def test_nan_wins_and_the_first_extremum_counts() -> None:
         [[1.0, math.nan, 3.0, math.nan], [2.0, 2.0, 1.0, 2.0], [-math.inf] * 4, [math.inf, 0, math.inf, 1]]
     )
     check(lambda x: [*x.max(1), *x.min(1), x.amax(1), x.amin(0), x.argmax(0), x.argmin(0), x.argmax(), x.argmin()], x)
-    rows = torch.zeros(2, 3 * PERSISTENT_INNER)
+    rows = torch.zeros(2, 3 * DEFAULTS.persistent_inner)
     rows[0, 20_000], rows[0, 9_000], rows[1, 1], rows[1, 12_345] = math.nan, math.nan, 5.0, 5.0
     check(lambda x: [x.argmax(1), x.amax(1), x.argmin(1)], rows)
 
@@ -104,9 +104,9 @@ def test_nan_wins_and_the_first_extremum_counts() -> None:
 WAYS: dict[str, tuple[tuple[int, int], int]] = {
     "a short row in registers": ((7, 100), 1),
     "a row of exactly a block": ((5, 256), 1),
-    "a long row in passes": ((3, PERSISTENT_INNER + 37), 1),
-    "a short column in registers": ((PERSISTENT_OUTER - 3, 40), 0),
-    "a long column in passes": ((3 * PERSISTENT_OUTER + 5, 40), 0),
+    "a long row in passes": ((3, DEFAULTS.persistent_inner + 37), 1),
+    "a short column in registers": ((DEFAULTS.persistent_outer - 3, 40), 0),
+    "a long column in passes": ((3 * DEFAULTS.persistent_outer + 5, 40), 0),
     "few outputs, split in parts": ((2, 140_003), 1),
     "few columns, split in parts": ((30_001, 9), 0),
 }
@@ -153,7 +153,7 @@ def test_several_reductions_of_one_row_share_a_kernel() -> None:
     assert len(launches(region)) == 1
 
 
-@pytest.mark.parametrize("width", [30, PERSISTENT_INNER + 100])
+@pytest.mark.parametrize("width", [30, DEFAULTS.persistent_inner + 100])
 def test_normalizations(width: int) -> None:
     x, w, b = torch.randn(4, width), torch.randn(width), torch.randn(width)
     check(lambda x, w, b: F.layer_norm(x, (width,), w, b), x, w, b)
