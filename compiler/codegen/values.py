@@ -1,0 +1,277 @@
+"""Values as lines of Triton: each printed once a scope, in the order it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from compiler.codegen.domain import Axis, Domain, axis_variables, fold_axes
+from compiler.codegen.text import TRITON_TYPES, carrier, index_text, is_half, literal
+from compiler.index import Expr, IndirectVar, LoopVar
+from compiler.ir import Buffer, Const, IndexValue, Load, Op, Reduce, Value, children, indirect_values, walk
+from compiler.ops import PRIMITIVES
+
+LITERAL_TYPES = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.bool})
+Store = tuple[Buffer, Value, Expr]  # where a value goes: the buffer, the value, the index
+
+
+@dataclass
+class Scope:
+    """Where values are printed: their names by identity, and by text so that equal expressions are one variable."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+class ValuePrinter:
+    """The lines of one kernel. Subclasses print what surrounds the values, and reductions."""
+
+    def __init__(self, domain: Domain, stores: Sequence[Store], persistent: bool) -> None:
+        """``stores`` are in the variables of ``domain``."""
+        self.domain = domain
+        self.stores = stores
+        self.persistent = persistent
+        self.xvars = frozenset(v for a in domain.axes if a.prefix != "r" for v in a.variables)
+        self.rvars = frozenset(domain.r.variables) if domain.r else frozenset()
+        self.lines: list[str] = []
+        self.origins: dict[int, list[str]] = {}
+        self.indent = "    "
+        self.row = Scope()
+        self.scope = self.row
+        self.helpers: dict[str, None] = {}
+        self.pointers: dict[str, tuple[str, Buffer]] = {}
+        self.count = 0
+        self.last_pass = False
+        self._element: dict[int, bool] = {}
+        self._level: dict[int, int] = {}
+        self._analyse()
+
+    def _analyse(self) -> None:
+        """Per value: whether it varies along r, and how many reductions lie one above the other below it."""
+        for value in walk(*(value for _, value, _ in self.stores)):
+            below = list(children(value))
+            level = max((self._level[id(c)] for c in below), default=0)
+            if isinstance(value, Reduce):
+                self._element[id(value)], self._level[id(value)] = False, level + 1
+                continue
+            element = any(self._element[id(c)] for c in below)
+            if isinstance(value, Load):
+                element = element or bool(value.index.free_symbols & self.rvars)
+            elif isinstance(value, IndexValue):
+                element = element or bool(value.expr.free_symbols & self.rvars)
+            self._element[id(value)], self._level[id(value)] = element, level
+
+    def _is_element_store(self, store: Store) -> bool:
+        _, value, index = store
+        return self._element[id(value)] or bool(index.free_symbols & self.rvars)
+
+    def _axis_lines(self, axis: Axis) -> None:
+        for var, text in axis_variables(axis):
+            self._line(f"{var.name} = {text}")
+
+    def _slice_for(self, prefix: str) -> str:
+        axes = self.domain.axes
+        if len(axes) == 1:
+            return ""
+        return "[:, None]" if axes[0].prefix == prefix else "[None, :]"
+
+    def _block_shape(self, element: bool = True) -> str:
+        """The shape of a block of elements, or of the rows that a reduction leaves."""
+        sizes = [f"{a.prefix.upper()}BLOCK" if a.prefix != "r" or element else "1" for a in self.domain.axes]
+        return f"[{', '.join(sizes)}]"
+
+    # --- values ----------------------------------------------------------------------------------------------------
+
+    def _print(self, root: Value) -> str:
+        """Print everything below ``root`` that the scope does not have yet; the name (or literal) of ``root``."""
+        if isinstance(root, Const):
+            return literal(root.value, root.dtype)
+        stack: list[tuple[Value, bool]] = [(root, False)]
+        while stack:
+            value, ready = stack.pop()
+            if isinstance(value, Const) or id(value) in self.scope.names:
+                continue
+            if not ready:
+                stack.append((value, True))
+                stack.extend((child, False) for child in children(value))
+                continue
+            self.scope.names[id(value)] = self._print_one(value)
+        return self.scope.names[id(root)]
+
+    def _name(self, value: Value) -> str:
+        return literal(value.value, value.dtype) if isinstance(value, Const) else self.scope.names[id(value)]
+
+    def _print_one(self, value: Value) -> str:
+        if isinstance(value, Load):
+            return self._assign(self._load_text(value), value)
+        if isinstance(value, IndexValue):
+            text = self._index_text(value.expr)
+            whole = f"({text}).to(tl.int64)" if value.expr.free_symbols else self._full(text, "tl.int64")
+            return self._assign(whole, value)
+        if isinstance(value, Reduce):
+            return self._reduction(value)
+        assert isinstance(value, Op)
+        if value.name == "cast":
+            return self._cast(value)
+        template = PRIMITIVES[value.name].triton
+        typed = "tl." in template or "libdevice." in template  # a call, which makes a literal float32 or int32
+        names = [self._operand(arg) if typed else self._name(arg) for arg in value.args]
+        if all(isinstance(arg, Const) for arg in value.args):
+            names[0] = self._tensor(value.args[0])
+        return self._assign(template.format(*names), value)
+
+    def _operand(self, value: Value) -> str:
+        """As ``_name``, but literals keep their dtype where Triton would take them for float32 or int32."""
+        return self._name(value) if value.dtype in LITERAL_TYPES else self._tensor(value)
+
+    def _tensor(self, value: Value) -> str:
+        """As ``_name``, but a literal is a tensor of one element that broadcasts against the block."""
+        name = self._name(value)
+        return self._full(name, TRITON_TYPES[carrier(value.dtype)]) if isinstance(value, Const) else name
+
+    def _full(self, text: str, dtype: str) -> str:
+        return f"tl.full([{', '.join('1' * len(self.domain.axes))}], {text}, {dtype})"
+
+    def _cast(self, value: Op) -> str:
+        (arg,) = value.args
+        source, target = arg.dtype, value.dtype
+        name = self._tensor(arg)
+        if target is torch.bool:
+            return self._assign(f"{name} != 0", value)
+        if is_half(target):
+            # torch, too, goes through float32; from float64 or integers Triton has no direct way
+            wide = "" if carrier(source) is torch.float32 else ".to(tl.float32)"
+            return self._assign(f"{name}{wide}.to({TRITON_TYPES[target]}).to(tl.float32)", value)
+        if carrier(source) is target:
+            return name
+        return self._assign(f"{name}.to({TRITON_TYPES[target]})", value)
+
+    def _reduction(self, reduce: Reduce) -> str:
+        """Print a reduction of values that are all there; its name."""
+        raise NotImplementedError
+
+    def _load_text(self, load: Load) -> str:
+        pointer = self.pointers[load.buffer.name][0]
+        index = self._index_text(load.index)
+        masks = self._masks(load.index)
+        options = ""
+        if load.mask is not None:
+            masks = [self._name(load.mask), *self._masks_of_value(load.mask), *masks]
+        masks = list(dict.fromkeys(masks))
+        if masks:
+            other = literal(load.other, load.dtype)
+            options += f", {' & '.join(masks)}, other={other}"
+        if self.domain.r is not None and not self.persistent and load.index.free_symbols & self.rvars:
+            # a row that is read again in a later pass should stay in cache
+            options += f', eviction_policy="evict_{"first" if self.last_pass else "last"}"'
+        address = f"({index})" if " " in index else index
+        wider = not set(masks[1:]) <= set(self._masks(load.index))  # the mask varies along more axes
+        if load.mask is not None and (wider or not all_symbols(load.index)):
+            address = _spread(index, load.index, self._block_shape(self._element[id(load)]))
+        text = f"tl.load({pointer} + {address}{options})"
+        if is_half(load.dtype):
+            text += ".to(tl.float32)"
+        elif load.dtype is torch.bool:
+            text += ".to(tl.int1)"
+        return text
+
+    def _masks(self, index: Expr) -> list[str]:
+        """The tail masks of the axes that an index moves along."""
+        symbols = all_symbols(index)
+        result = []
+        for axis in self.domain.axes:
+            if any(v in symbols for v in axis.variables):
+                result.append(f"{axis.prefix}mask")
+        return result
+
+    def _masks_of_value(self, value: Value) -> list[str]:
+        found: list[str] = []
+        for v in _same_point(value):
+            if isinstance(v, Load):
+                found.extend(self._masks(v.index))
+            elif isinstance(v, IndexValue):
+                found.extend(self._masks(v.expr))
+        return found
+
+    def _store(self, buffer: Buffer, value: Value, index: Expr) -> None:
+        self._print(value)
+        name = self._operand(value)
+        pointer = self.pointers[buffer.name][0]
+        text = self._index_text(index)
+        axes = self.domain.axes
+        element = self.domain.r is None or self._is_element_store((buffer, value, index))
+        masks = [f"{a.prefix}mask" for a in axes if a.prefix != "r" or element]
+        varies = all(
+            any(v in all_symbols(index) for v in axis.variables) for axis in axes if axis.prefix != "r" or element
+        )
+        address = f"({text})" if varies and " " in text else text
+        if not varies:  # an output with one element along an axis: the block still has that axis
+            address = _spread(text, index, self._block_shape(element))
+        self._line(f"tl.store({pointer} + {address}, {name}, {' & '.join(masks)})", value)
+
+    def _index_text(self, index: Expr) -> str:
+        return index_text(fold_axes(index, self.domain.axes), self._indirect_name)
+
+    def _indirect_name(self, var: IndirectVar) -> str:
+        return self._name(var.value)
+
+    # --- lines -----------------------------------------------------------------------------------------------------
+
+    def _assign(self, text: str, value: Value) -> str:
+        known = self.scope.texts.get(text)
+        if known is not None:
+            return known
+        name = self._fresh()
+        self.scope.texts[text] = name
+        self._line(f"{name} = {text}", value)
+        return name
+
+    def _fresh(self, stem: str = "tmp") -> str:
+        self.count += 1
+        return f"{stem}{self.count - 1}"
+
+    def _line(self, text: str, value: Value | None = None) -> None:
+        if value is not None and value.origin:
+            self.origins[len(self.lines)] = [value.origin]
+        self.lines.append(self.indent + text)
+
+
+def _spread(text: str, index: Expr, shape: str) -> str:
+    """An address as a block of ``shape``."""
+    if index.free_symbols:
+        return f"tl.broadcast_to({text}, {shape})"
+    return f"tl.full({shape}, {text}, tl.int32)"
+
+
+def all_symbols(index: Expr) -> set[LoopVar]:
+    """The loop variables an index depends on, through indirect indices too."""
+    found: set[LoopVar] = set()
+    for part in _index_parts(index):
+        found |= {s for s in part.free_symbols if isinstance(s, LoopVar)}
+    return found
+
+
+def _index_parts(index: Expr) -> Iterator[Expr]:
+    yield index
+    for value in indirect_values(index):
+        for below in _same_point(value):
+            if isinstance(below, Load):
+                yield below.index
+            elif isinstance(below, IndexValue):
+                yield below.expr
+
+
+def _same_point(root: Value) -> Iterator[Value]:
+    """The values below ``root`` that vary as it does: what a reduction is made of varies along r, its result not."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if not isinstance(value, Reduce):
+            stack.extend(children(value))
