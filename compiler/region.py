@@ -21,6 +21,7 @@ from compiler.codegen.wrapper import generate_wrapper
 from compiler.errors import CompileError
 from compiler.fusion import Partition, partition
 from compiler.ir import Program
+from compiler.layout import channels_last, wants_channels_last
 from compiler.lowering.graph import lower_graph
 from compiler.memory import MemoryPlan, plan_memory
 from compiler.options import DEFAULTS, Options
@@ -212,6 +213,8 @@ def compile_region(
             on_stage(StageEvent(title, name, begin + high * width, ms))
 
     with stage("lower", 0.0, 0.2):
+        if kind == "inference" and wants_channels_last(graph, target):
+            graph = channels_last(graph)
         program = lower_graph(graph, target)
     with stage("fuse", 0.2, 0.3):
         parts = partition(program, options)
