@@ -12,10 +12,11 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 
 from compiler.decompositions import decomposition_table
+from compiler.dynamo_log import DynamoLog
 from compiler.lowering.extern import mutated_arguments
 from compiler.options import parse_options
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
-from compiler.report import GraphBreak, SourceLine, Target
+from compiler.report import Target
 from compiler.runtime.executable import Executable, build, gpu_launcher, interpreted_launcher, interpreting
 from compiler.targets import local_target, resolve
 
@@ -33,8 +34,8 @@ class Session:
     on_stage: OnStage | None = None
     on_graphed_region: Callable[[Any], None] | None = None
     executable: Callable[[CompiledRegion], Region] | None = None
+    dynamo: DynamoLog | None = None  # told of the guards of each region, which only last until Dynamo has compiled them
     regions: list[CompiledRegion] = field(default_factory=list)
-    graph_breaks: list[GraphBreak] = field(default_factory=list)
 
     def span(self) -> tuple[float, float]:
         """The next region's part of the progress bar: each takes half of what is left."""
@@ -71,7 +72,7 @@ def fusescope(
     session.cuda_graph = bool(settings.get("cuda_graph", session.cuda_graph))
     session.on_graphed_region = settings.get("on_graphed_region", session.on_graphed_region)
     session.executable = settings.get("executable", session.executable)
-    _note_graph_break(gm, session)
+    _note_guards(session)
     number = sum(1 for r in session.regions if r.kind != "backward")
     compiler = aot_autograd(
         fw_compiler=_compiler(session, "forward", number),
@@ -88,17 +89,10 @@ def _parameters_on_gpu(gm: torch.fx.GraphModule) -> bool:
     return any(p.is_cuda for p in gm.parameters())
 
 
-def _note_graph_break(gm: torch.fx.GraphModule, session: Session) -> None:
-    reason = getattr(gm, "compile_subgraph_reason", None)
-    if reason is None or not getattr(reason, "graph_break", False):
-        return
-    stack = list(getattr(reason, "user_stack", []) or [])
-    source = None
-    if stack:
-        frame = stack[-1]
-        source = SourceLine(frame.filename, frame.lineno or 0, frame.name, (frame.line or "").strip())
-    text = str(reason.reason).strip()
-    session.graph_breaks.append(GraphBreak(text.splitlines()[0] if text else "graph break", source, text))
+def _note_guards(session: Session) -> None:
+    context = TracingContext.try_get()
+    if session.dynamo is not None and context is not None:
+        session.dynamo.note_guards(context.guards_context.dynamo_guards)
 
 
 def _compiler(session: Session, kind: str, number: int) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:

@@ -24,7 +24,7 @@ from typing import Any
 from compiler.errors import CompileError
 from compiler.options import parse_options
 from compiler.region import OnStage, StageEvent
-from compiler.report import Report, Stage, Target
+from compiler.report import GraphBreak, Report, Stage, Target
 
 __all__ = ["Compilation", "StageEvent", "compile_model"]
 
@@ -72,6 +72,7 @@ def compile_model(
             f"The compiler {compiler!r} cannot be inspected yet", hint="Use the compiler fusescope.", stage="capture"
         )
     from compiler.backend import Session, fusescope
+    from compiler.dynamo_log import watch_dynamo
     from compiler.region import KernelLibrary
     from compiler.runtime.executable import interpreting
 
@@ -82,31 +83,40 @@ def compile_model(
     if target.local:
         model, args = to_gpu(model, args)
     library = KernelLibrary(target, binaries=not interpreting(), texts=True, options=chosen)
-    session = Session(target, library, on_stage=on_stage)
     notify(StageEvent("capture", "", 0.0))
     start = time.perf_counter()
-    compiled = torch.compile(
-        model, backend=lambda gm, example: fusescope(gm, example, options={"session": session}), dynamic=dynamic or None
-    )
-    run_once(compiled, args, training)
+    with watch_dynamo() as dynamo:
+        session = Session(target, library, on_stage=on_stage, dynamo=dynamo)
+        compiled = torch.compile(
+            model,
+            backend=lambda gm, example: fusescope(gm, example, options={"session": session}),
+            dynamic=dynamic or None,
+        )
+        run_once(compiled, args, training)
     spent = sum(stage.ms for region in session.regions for stage in region.stages)
     capture_ms = max((time.perf_counter() - start) * 1e3 - spent, 0.0)
     if not session.regions:
-        raise CompileError(
-            "Dynamo captured no part of this model, so there is nothing to show",
-            stage="capture",
-            hint="Either nothing in it computes with tensors, or Dynamo leaves it to eager (as it does RNN modules).",
-        )
+        raise _nothing_captured(dynamo.graph_breaks)
     notify(StageEvent("capture", "", 0.95, capture_ms))
     notify(StageEvent("report", "", 0.95))
     start = time.perf_counter()
-    report = _report(session, source, training, dict(options or {}), dict(files or {}))
+    report = _report(session, dynamo, source, training, dict(options or {}), dict(files or {}))
     report_ms = (time.perf_counter() - start) * 1e3
     stages = [Stage("capture", capture_ms)]
     stages += [stage for region in session.regions for stage in region.stages]
     report.stages = [*stages, Stage("report", report_ms)]
     notify(StageEvent("report", "", 1.0, report_ms))
     return Compilation(report, compiled, model, args)
+
+
+def _nothing_captured(breaks: Sequence[GraphBreak]) -> CompileError:
+    """What to say of a model of which Dynamo captured no part: the reason it gave, if it gave one."""
+    message = "Dynamo captured no part of this model, so there is nothing to show"
+    if not breaks:
+        return CompileError(message, stage="capture", hint="Nothing in it computes with tensors.")
+    found = breaks[-1]
+    place = f" ({found.source.file}:{found.source.line})" if found.source else ""
+    return CompileError(f"{message}: {found.reason}{place}", stage="capture", hint=found.detail.partition("\n")[0])
 
 
 def to_gpu(model: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
@@ -140,7 +150,9 @@ def run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bo
         raise CompileError(f"{type(inner).__name__}: {inner}", stage="capture") from error
 
 
-def _report(session: Any, source: str, training: bool, options: dict[str, str], files: dict[str, str]) -> Report:
+def _report(
+    session: Any, dynamo: Any, source: str, training: bool, options: dict[str, str], files: dict[str, str]
+) -> Report:
     import torch
 
     from compiler.describe import describe_kernels, describe_region
@@ -155,7 +167,9 @@ def _report(session: Any, source: str, training: bool, options: dict[str, str], 
         training=training,
         regions=regions,
         kernels=describe_kernels(session.regions, session.library, session.target),
-        graph_breaks=session.graph_breaks,
+        graph_breaks=dynamo.graph_breaks,
+        guards=dynamo.guards,
+        recompiles=dynamo.recompiles,
         sources=files,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -11,6 +11,7 @@ import torch
 from compiler.report import Provenance, SourceLine
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
+_RESUMED = re.compile(r"^torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
 _TORCH = str(Path(torch.__file__).parent)
 
 
@@ -30,9 +31,15 @@ def parse_stack(text: str) -> list[SourceLine]:
         if match is None or match["file"].startswith(_TORCH):
             continue
         code = lines[number + 1].strip() if number + 1 < len(lines) and not _FRAME.match(lines[number + 1]) else ""
-        frames.append(SourceLine(match["file"], int(match["line"]), match["function"].strip(), code))
+        frames.append(SourceLine(match["file"], int(match["line"]), users_function(match["function"].strip()), code))
     frames.reverse()
     return frames
+
+
+def users_function(name: str) -> str:
+    """The function's name as the user wrote it: Dynamo names what follows a graph break in it after the line."""
+    match = _RESUMED.match(name)
+    return match["name"] if match else name
 
 
 def module_of(node: torch.fx.Node) -> tuple[str, str]:

@@ -306,7 +306,8 @@ class GraphBreak(msgspec.Struct, omit_defaults=True):
 
     reason: str
     source: SourceLine | None = None
-    detail: str = ""
+    detail: str = ""  # Dynamo's explanation and hints
+    skipped_frame: bool = False  # Dynamo could not resume after it and left the whole function to eager
 
 
 class Guard(msgspec.Struct, omit_defaults=True):

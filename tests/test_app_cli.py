@@ -15,7 +15,7 @@ from app.cli.entry import with_default_command
 from app.cli.text import bytes_text, table, us_text
 from app.session import open_session, save_session
 from compiler.options import Options
-from compiler.report import GraphBreak, Measurement, Percentiles, Report, SourceLine
+from compiler.report import GraphBreak, Guard, Measurement, Percentiles, Recompile, Report, SourceLine
 from compiler.targets import TARGETS
 from tests.fake_reports import transformer_report
 
@@ -92,13 +92,38 @@ class TestShow:
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         base = transformer_report(60)
-        fault = GraphBreak("print", SourceLine("model.py", 7))
+        fault = GraphBreak("print", SourceLine("model.py", 7), skipped_frame=True)
         report = Report("fusescope", "x", TARGETS["h100"], regions=[*base.regions, *base.regions], graph_breaks=[fault])
         save_session(tmp_path / "x.fscope", report)
         ok("show", str(tmp_path / "x.fscope"), "--json")
         first, second = json.loads(capsys.readouterr().out)["regions"]
-        assert first["graph_breaks"] == [{"reason": "print", "detail": "", "file": "model.py", "line": 7}]
+        place = {"file": "model.py", "line": 7}
+        assert first["graph_breaks"] == [{"reason": "print", "detail": "", "skipped_frame": True, **place}]
         assert second["graph_breaks"] == []
+
+    def test_what_dynamo_said(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        place = SourceLine("model.py", 7, "f", "g(x)")
+        report = Report(
+            "fusescope", "x", TARGETS["h100"],
+            graph_breaks=[GraphBreak("no LSTM", place, "Hint: none", skipped_frame=True)],
+            recompiles=[Recompile("n == 2", "f", place)],
+            guards=[Guard("L['n'] == 2", "EQUALS_MATCH", "L['n']", place)],
+        )  # fmt: skip
+        save_session(tmp_path / "x.fscope", report)
+        ok("show", str(tmp_path / "x.fscope"))
+        text = capsys.readouterr().out
+        assert "no LSTM (model.py:7); the whole function runs in eager" in text
+        assert "f: n == 2 (model.py:7)" in text
+        assert "1 guard" in text
+        ok("show", str(tmp_path / "x.fscope"), "--json")
+        data = json.loads(capsys.readouterr().out)
+        where = {"file": "model.py", "line": 7}
+        assert data["recompiles"] == [{"reason": "n == 2", "function": "f", **where}]
+        assert data["guards"] == [{"code": "L['n'] == 2", "kind": "EQUALS_MATCH", "subject": "L['n']", **where}]
+        ok("export", str(tmp_path / "x.fscope"), "--html", str(tmp_path / "r.html"))
+        page = (tmp_path / "r.html").read_text()
+        for said in ("no LSTM", "Hint: none", "n == 2", "EQUALS_MATCH", "model.py:7"):
+            assert said in page
 
     def test_kernel_by_its_name_or_its_groups(
         self, session: str, report: Report, capsys: pytest.CaptureFixture[str]

@@ -13,6 +13,7 @@ from views.text_panels import ListPanel, ProgramPanel, break_entries, message_en
 from views.theme import Theme
 
 _NO_BREAKS = "No graph breaks: Dynamo captured the whole model, and nothing was recompiled."
+_NO_REPORT = "Compile a model to see where Dynamo breaks its graph, and what it guards on."
 _NO_MESSAGES = "No messages yet."
 
 
@@ -41,7 +42,7 @@ class BottomPanel(QTabWidget):
             (self.messages, "Messages"),
         ):
             self.addTab(widget, title)
-        self.breaks.set_entries([], _NO_BREAKS)
+        self.breaks.set_entries([], _NO_REPORT)
         self.messages.set_entries([], _NO_MESSAGES)
 
     def set_theme(self, theme: Theme) -> None:
@@ -53,7 +54,9 @@ class BottomPanel(QTabWidget):
         """What belongs to the report as a whole."""
         self.stages.set_stages(report.stages)
         entries = break_entries(report)
-        self.breaks.set_entries(entries, _NO_BREAKS)
+        if not report.graph_breaks and not report.recompiles:
+            entries.insert(0, ("success", _NO_BREAKS, ""))
+        self.breaks.set_entries(entries, _NO_REPORT)
         title = f"Graph breaks ({len(report.graph_breaks)})" if report.graph_breaks else "Graph breaks"
         self.setTabText(self.indexOf(self.breaks), title)
 

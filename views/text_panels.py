@@ -6,12 +6,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from compiler.report import Report
+from compiler.report import Report, SourceLine
 from views.code_view import CodeView
 from views.icons import pixmap
 from views.message_bar import Message
 from views.theme import Theme
 from views.widgets import as_panel, icon_button, label, recolor
+
+GUARDS_SHOWN = 100  # rows with wrapped text are slow to lay out by the thousand
 
 
 class ProgramPanel(QWidget):
@@ -108,15 +110,29 @@ class ListPanel(QScrollArea):
 
 
 def break_entries(report: Report) -> list[tuple[str, str, str]]:
-    """Graph breaks and recompiles of a report as entries of a ListPanel."""
+    """Graph breaks, recompiles and guards of a report as entries of a ListPanel."""
     entries = []
     for found in report.graph_breaks:
-        where = f"{found.source.file}:{found.source.line}  {found.source.code.strip()}" if found.source else ""
-        entries.append(("break", found.reason, "\n".join(part for part in (where, found.detail) if part)))
-    entries += [("info", f"Recompiled: {found.reason}", found.function) for found in report.recompiles]
+        left = "The whole function is left to eager." if found.skipped_frame else ""
+        entries.append(("break", found.reason, _lines(_place(found.source), left, found.detail)))
+    for again in report.recompiles:
+        entries.append(("info", f"Recompiled {again.function}: {again.reason}", _place(again.source)))
+    for guard in report.guards[:GUARDS_SHOWN]:
+        entries.append(("info", f"Guard {guard.kind}: {guard.code}", _place(guard.source)))
+    if len(report.guards) > GUARDS_SHOWN:
+        more = f"{len(report.guards) - GUARDS_SHOWN} more guards"
+        entries.append(("info", f"{more}: python main.py show SESSION --json lists them all.", ""))
     return entries
+
+
+def _place(source: SourceLine | None) -> str:
+    return f"{source.file}:{source.line}  {source.code.strip()}".strip() if source else ""
+
+
+def _lines(*parts: str) -> str:
+    return "\n".join(part for part in parts if part)
 
 
 def message_entry(message: Message) -> tuple[str, str, str]:
     """A message as an entry of a ListPanel."""
-    return message.level, message.text, "\n".join(part for part in (message.hint, message.detail) if part)
+    return message.level, message.text, _lines(message.hint, message.detail)

@@ -7,7 +7,7 @@ from html import escape
 
 from app.cli.summary import total_us
 from app.cli.text import bytes_text, us_text
-from compiler.report import Kernel, Measurement, Region, Report
+from compiler.report import Kernel, Measurement, Region, Report, SourceLine
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --muted: #777; }
@@ -46,15 +46,35 @@ def _sections(report: Report) -> Iterator[str]:
         yield _kernels(report)
     for region in report.regions:
         yield from _region(region)
-    if report.graph_breaks:
-        rows = [
-            (fault.reason, f"{fault.source.file}:{fault.source.line}" if fault.source else "", fault.detail)
-            for fault in report.graph_breaks
-        ]
-        yield "<h2>Graph breaks</h2>" + _table(("reason", "where", "detail"), rows)
+    yield from _capture(report)
     if report.kernels:
         yield "<h2>Generated kernels</h2>"
         yield from (_source(kernel) for kernel in report.kernels)
+
+
+def _capture(report: Report) -> Iterator[str]:
+    """What Dynamo said: where it broke the graph, why it compiled again, what it checks before each call."""
+    if report.graph_breaks:
+        rows = [
+            (
+                fault.reason + ("; the whole function runs in eager" if fault.skipped_frame else ""),
+                _place(fault.source),
+                fault.detail,
+            )
+            for fault in report.graph_breaks
+        ]
+        yield "<h2>Graph breaks</h2>" + _table(("reason", "where", "detail"), rows)
+    if report.recompiles:
+        again = [(r.function, r.reason, _place(r.source)) for r in report.recompiles]
+        yield "<h2>Recompiles</h2>" + _table(("function", "guard that failed", "where"), again)
+    if report.guards:
+        guards = [(guard.kind, guard.subject, guard.code, _place(guard.source)) for guard in report.guards]
+        rows_text = _table(("kind", "of", "check", "where"), guards)
+        yield f"<h2>Guards</h2><details><summary>{len(guards)} guards</summary>{rows_text}</details>"
+
+
+def _place(source: SourceLine | None) -> str:
+    return f"{source.file}:{source.line}" if source else ""
 
 
 def _measurements(measurements: Iterable[Measurement]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from compiler.report import GraphBreak, Kernel, Measurement, Region, Report
+from compiler.report import GraphBreak, Kernel, Measurement, Region, Report, SourceLine
 
 
 def report_json(report: Report) -> bytes:
@@ -28,7 +28,13 @@ def _report(report: Report) -> dict[str, Any]:
         "regions": [_region(region, broke[index]) for index, region in enumerate(report.regions)],
         "kernels": [_kernel(kernel) for kernel in report.kernels],
         "graph_breaks": [_graph_break(fault) for fault in report.graph_breaks],
-        "recompiles": [_whole(recompile) for recompile in report.recompiles],
+        "recompiles": [
+            {"reason": again.reason, "function": again.function, **_place(again.source)} for again in report.recompiles
+        ],
+        "guards": [
+            {"code": guard.code, "kind": guard.kind, "subject": guard.subject, **_place(guard.source)}
+            for guard in report.guards
+        ],
         "measurements": [_measurement(measurement) for measurement in report.measurements],
         "checks": [_whole(check) for check in report.checks],
         "stages": [{"name": stage.name, "region": stage.region, "ms": stage.ms} for stage in report.stages],
@@ -137,9 +143,13 @@ def _graph_break(fault: GraphBreak) -> dict[str, Any]:
     return {
         "reason": fault.reason,
         "detail": fault.detail,
-        "file": fault.source.file if fault.source else "",
-        "line": fault.source.line if fault.source else None,
+        "skipped_frame": fault.skipped_frame,
+        **_place(fault.source),
     }
+
+
+def _place(source: SourceLine | None) -> dict[str, Any]:
+    return {"file": source.file if source else "", "line": source.line if source else None}
 
 
 def _whole(record: msgspec.Struct) -> dict[str, Any]:

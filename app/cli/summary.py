@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from app.cli.text import bytes_text, count_text, shorten, table, us_text
-from compiler.report import Kernel, Measurement, Report
+from compiler.report import GraphBreak, Kernel, Measurement, Report, SourceLine
 
 COSTLIEST = 8
 
@@ -28,11 +28,13 @@ def _parts(report: Report) -> Iterator[str]:
         lines = [f"  {kernel.name}: {shorten(kernel.error.splitlines()[0], 100)}" for kernel in faults]
         yield "\n".join([f"{count_text(len(faults), 'kernel')} failed to compile for {report.target.name}:", *lines])
     if report.graph_breaks:
+        yield "\n".join(["Graph breaks:", *(_graph_break(fault) for fault in report.graph_breaks)])
+    if report.recompiles:
         lines = [
-            f"  {shorten(fault.reason, 90)}" + (f" ({fault.source.file}:{fault.source.line})" if fault.source else "")
-            for fault in report.graph_breaks
+            f"  {again.function or 'a function'}: {shorten(again.reason, 90)}{_place(again.source)}"
+            for again in report.recompiles
         ]
-        yield "\n".join(["Graph breaks:", *lines])
+        yield "\n".join(["Recompiles (the guard that failed):", *lines])
     if report.measurements:
         yield measurements(report.measurements)
 
@@ -45,10 +47,20 @@ def _headline(report: Report) -> str:
         f"{count_text(groups, 'fusion group')} in {count_text(len(report.kernels), 'kernel')}",
         count_text(calls, "extern call"),
         count_text(len(report.graph_breaks), "graph break"),
+        *([count_text(len(report.guards), "guard")] if report.guards else []),
     ]
     seconds = sum(stage.ms for stage in report.stages) / 1e3
     what = f"{report.source} compiled by {report.compiler} for {report.target.title} ({report.target.name})"
     return f"{what} in {seconds:.1f} s\n{', '.join(counts)}"
+
+
+def _graph_break(fault: GraphBreak) -> str:
+    left = "; the whole function runs in eager" if fault.skipped_frame else ""
+    return f"  {shorten(fault.reason, 90)}{_place(fault.source)}{left}"
+
+
+def _place(source: SourceLine | None) -> str:
+    return f" ({source.file}:{source.line})" if source else ""
 
 
 def _regions(report: Report) -> str:

@@ -15,7 +15,7 @@ import msgspec
 
 from app.sources.files import as_written_and_resolved, installed_root, installed_roots, own_text
 from app.worker.client import main_script
-from compiler.report import CudaGraph, Provenance, Report, SourceLine
+from compiler.report import CudaGraph, GraphBreak, Guard, Provenance, Recompile, Report, SourceLine
 
 
 @cache
@@ -39,8 +39,8 @@ def make_portable(report: Report) -> None:
     for kernel in report.kernels:
         kernel.source = _text(kernel.source)
         kernel.irs = {name: _text(text) for name, text in kernel.irs.items()}
-    for fault in report.graph_breaks:
-        fault.source = fault.source and _line(fault.source)
+    for found in _of_capture(report):
+        found.source = found.source and _line(found.source)
     report.sources = {portable_file(name): text for name, text in report.sources.items()}
 
 
@@ -63,7 +63,13 @@ def _lines(report: Report) -> Iterator[SourceLine]:
     for region in report.regions:
         for node in region.nodes:
             yield from node.provenance.frames
-    yield from (fault.source for fault in report.graph_breaks if fault.source)
+    yield from (found.source for found in _of_capture(report) if found.source)
+
+
+def _of_capture(report: Report) -> Iterator[GraphBreak | Recompile | Guard]:
+    yield from report.graph_breaks
+    yield from report.recompiles
+    yield from report.guards
 
 
 def _text(text: str) -> str:
