@@ -77,6 +77,12 @@ class Options:
         choices=(0, 64, 128, 256, 512, 1024, 2048, 4096),
     )
     memory_reuse: bool = option(True, "Let a buffer take over the storage of one that nothing reads any more.")
+    fallback: str = option(
+        "none",
+        "What becomes of a region on which a stage of the compiler fails: none stops with the error, eager runs the "
+        "captured graph as it is.",
+        choices=("none", "eager"),
+    )
 
 
 DEFAULTS = Options()
