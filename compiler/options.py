@@ -76,6 +76,9 @@ class Options:
         "Elements that one program of a pointwise kernel computes. 0: chosen from its size.",
         choices=(0, 64, 128, 256, 512, 1024, 2048, 4096),
     )
+    autotune: bool = option(
+        True, "On the GPU compiled for, time kernels that move much in several configurations and take the fastest."
+    )
     memory_reuse: bool = option(True, "Let a buffer take over the storage of one that nothing reads any more.")
     fallback: str = option(
         "none",

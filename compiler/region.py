@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
 
-from compiler.codegen.compile import CompiledKernel, compile_binary, describe, load_function
+from compiler.codegen.binary import read_binary
+from compiler.codegen.compile import CompiledKernel, compile_binary, load_function
 from compiler.codegen.config import choose_config, configs, grid_of
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.wrapper import generate_wrapper
@@ -80,7 +80,7 @@ class KernelLibrary:
         self.binaries = binaries
         self.texts = texts
         # Times mean something only on the GPU that the kernels are for.
-        self._tunes = binaries and target.local
+        self._tunes = binaries and target.local and options.autotune
         self.by_source: dict[str, CompiledKernel] = {}
         self.failures: list[str] = []
 
@@ -122,7 +122,9 @@ class KernelLibrary:
                     self._tune(kernel, tuned[id(kernel)])
             if self.texts:
                 whole = [k for k in kernels if k.binary is not None]
-                list(pool.map(partial(describe, target=self.target, disassemble=True), whole))
+                facts = pool.map(lambda kernel: read_binary(kernel.binary, self.target), whole)
+                for kernel, read in zip(whole, facts, strict=True):
+                    kernel.facts = read
 
     def _compile_one(self, kernel: CompiledKernel) -> None:
         try:
@@ -132,7 +134,7 @@ class KernelLibrary:
 
     def _candidates(self, kernel: CompiledKernel) -> list[CompiledKernel]:
         """The kernel itself and copies in the other configurations that are worth a try."""
-        others = [c for c in configs(kernel.source, self.target) if c != kernel.config][:MAX_TRIALS]
+        others = [c for c in configs(kernel.source, self.target, self.options) if c != kernel.config][:MAX_TRIALS]
         return [kernel, *(replace(kernel, config=c, grid=grid_of(kernel.source, c)) for c in others)]
 
     def _tune(self, kernel: CompiledKernel, candidates: Sequence[CompiledKernel]) -> None:
