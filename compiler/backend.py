@@ -13,10 +13,9 @@ from torch._guards import TracingContext
 
 from compiler.decompositions import decomposition_table
 from compiler.dynamo_log import DynamoLog
-from compiler.errors import CompileError
-from compiler.fallback import eager_region
 from compiler.lowering.extern import mutated_arguments
 from compiler.options import parse_options
+from compiler.random_numbers import draw_from_seeds
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
 from compiler.report import Target
 from compiler.runtime.executable import Executable, build, gpu_launcher, interpreted_launcher, interpreting
@@ -80,11 +79,19 @@ def fusescope(
         fw_compiler=_compiler(session, "forward", number),
         bw_compiler=_compiler(session, "backward", number),
         inference_compiler=_compiler(session, "inference", number),
-        decompositions=decomposition_table(),
-        partition_fn=min_cut_rematerialization_partition,
+        decompositions=decomposition_table(session.library.options.random),
+        partition_fn=lambda joint, *args, **kwargs: min_cut_rematerialization_partition(
+            _seeded(session, joint), *args, **kwargs
+        ),
         keep_inference_input_mutations=True,
     )
     return compiler(gm, example_inputs)
+
+
+def _seeded(session: Session, graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The graph with its random ops drawing from seeds, where the options ask for that. A joint graph is rewritten
+    before it is cut in two, so that a mask needed by both halves is drawn once."""
+    return draw_from_seeds(graph) if session.library.options.random == "kernel" else graph
 
 
 def _parameters_on_gpu(gm: torch.fx.GraphModule) -> bool:
@@ -101,6 +108,8 @@ def _compiler(session: Session, kind: str, number: int) -> Callable[[torch.fx.Gr
     name = kind if number == 0 else f"{kind}_{number}"
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        if kind == "inference":
+            _seeded(session, graph)
         static = static_inputs(graph, kind)
         if any(not isinstance(x, torch.Tensor) for x in inputs):
             return boxed(Specializing(lambda g: _build(session, g, name, kind, static), graph))
@@ -110,23 +119,16 @@ def _compiler(session: Session, kind: str, number: int) -> Callable[[torch.fx.Gr
 
 
 def _build(session: Session, graph: torch.fx.GraphModule, name: str, kind: str, static: frozenset[int]) -> Region:
-    try:
-        region = compile_region(
-            graph,
-            name=name,
-            kind=kind,
-            target=session.target,
-            library=session.library,
-            on_stage=session.on_stage,
-            span=session.span(),
-        )
-    except CompileError as error:
-        if session.library.options.fallback != "eager":
-            raise
-        region = eager_region(graph, name, kind, error)
+    region = compile_region(
+        graph,
+        name=name,
+        kind=kind,
+        target=session.target,
+        library=session.library,
+        on_stage=session.on_stage,
+        span=session.span(),
+    )
     session.regions.append(region)
-    if region.fallback is not None:
-        return as_captured(region)
     if session.executable is not None:
         run = emptying(session.executable(region))
     else:
@@ -181,20 +183,15 @@ def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozen
     devices |= {b.device for b in region.plan.buffers.values() if b.device.type == "cuda"}
     if devices:
         if any(k.binary is None for k in used):
-            return as_captured(region)
+            return emptying(lambda args: tuple(region.graph(*args)))
         index = max(next(iter(devices)).index or 0, 0)
         launchers = {k.name: gpu_launcher(k, index) for k in used}
     elif interpreting():
         launchers = {k.name: interpreted_launcher(k) for k in used}
     else:
-        return as_captured(region)
+        return emptying(lambda args: tuple(region.graph(*args)))
     call = build(region.wrapper, region.wrapper_names, launchers)
     return Executable(call, region.program.inputs, static=static, mutated=mutated_inputs(region.graph))
-
-
-def as_captured(region: CompiledRegion) -> Region:
-    """What runs the region's captured graph op by op."""
-    return emptying(lambda args: tuple(region.graph(*args)))
 
 
 def static_inputs(graph: torch.fx.GraphModule, kind: str) -> frozenset[int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+aten = torch.ops.aten
 _TAKEN_APART = (
     "_softmax _softmax_backward_data _log_softmax _log_softmax_backward_data "
     "native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward "
@@ -23,7 +24,7 @@ _TAKEN_APART = (
     "binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss "
     "hardswish hardswish_backward hardsigmoid hardsigmoid_backward hardtanh_backward leaky_relu_backward silu_backward "
     "elu elu_backward mish mish_backward softplus softplus_backward log_sigmoid_forward log_sigmoid_backward "
-    "glu glu_backward threshold native_dropout native_dropout_backward logit logit_backward prelu_kernel "
+    "glu glu_backward threshold native_dropout_backward logit logit_backward prelu_kernel "
     "_prelu_kernel _prelu_kernel_backward celu selu relu6 "
     "addcmul addcdiv lerp frac xlogy special_entr sinc logaddexp logaddexp2 "
     "masked_fill_ select_backward slice_backward tril_indices triu_indices linspace eye "
@@ -34,17 +35,59 @@ _TAKEN_APART = (
 _KEPT_WHOLE = "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max".split()
 
 
-def decomposition_table() -> dict[Any, Callable[..., Any]]:
-    """The decompositions for AOTAutograd, keyed by overload."""
+_DISTRIBUTIONS = "exponential geometric cauchy log_normal uniform normal".split()
+
+
+def decomposition_table(random: str = "kernel") -> dict[Any, Callable[..., Any]]:
+    """The decompositions for AOTAutograd, keyed by overload.
+
+    ``random`` is the option of that name: "kernel" takes random ops apart to uniform and normal numbers, "eager"
+    leaves them whole.
+    """
     from torch._decomp import core_aten_decompositions, get_decompositions
 
-    aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     packets = [getattr(aten, name) for name in _TAKEN_APART if hasattr(aten, name)]
     table.update(get_decompositions(packets))
     kept = {getattr(aten, name) for name in _KEPT_WHOLE}
+    if random == "kernel":
+        table.update(get_decompositions([getattr(aten, name) for name in _DISTRIBUTIONS]))
+        table.update(_random_table())
+    else:
+        kept |= {aten.bernoulli, aten.native_dropout}
     return {
         op: rule
         for op, rule in table.items()
         if op.overloadpacket not in kept and "scaled_dot_product" not in op.overloadpacket.__name__
+    }
+
+
+def _random_table() -> dict[Any, Callable[..., Any]]:
+    """Random ops in terms of uniform and normal numbers, compared in float32 whatever the tensors' dtype."""
+
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        return torch.rand_like(x, dtype=torch.float64 if x.dtype is torch.float64 else torch.float32)
+
+    def native_dropout(x: torch.Tensor, p: float, train: bool | None) -> Any:
+        if train is False or p == 0:
+            return x.clone(), torch.ones_like(x, dtype=torch.bool)
+        if p == 1:
+            return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
+        mask = draw(x) >= p
+        return mask * x * (1.0 / (1.0 - p)), mask
+
+    def bernoulli(x: torch.Tensor, p: Any = None, generator: Any = None) -> Any:
+        if generator is not None:
+            return NotImplemented
+        return (draw(x) < (x if p is None else p)).to(x.dtype)
+
+    def normal(x: torch.Tensor, mean: float = 0, std: float = 1, generator: Any = None) -> Any:
+        return NotImplemented if generator is not None else torch.randn_like(x) * std + mean
+
+    return {
+        aten.native_dropout.default: native_dropout,
+        aten.bernoulli.default: bernoulli,
+        aten.bernoulli.p: bernoulli,
+        aten.bernoulli.Tensor: bernoulli,
+        aten.normal_functional.default: normal,
     }

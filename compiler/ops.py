@@ -16,10 +16,14 @@ from compiler.ir import Const, Load, Op, Value
 
 @dataclass(frozen=True)
 class Primitive:
-    """``triton`` is the expression's template; ``flops`` a rough count used for estimates (a transcendental is 8)."""
+    """``triton`` is the expression's template; ``flops`` a rough count used for estimates (a transcendental is 8).
+
+    ``helper`` names the function of ``codegen/helpers.py`` that the template calls.
+    """
 
     triton: str
     flops: int = 1
+    helper: str = ""
 
 
 _LIBDEVICE_UNARY = (
@@ -75,6 +79,12 @@ PRIMITIVES: dict[str, Primitive] = {
     "bitwise_and": Primitive("{0} & {1}"),
     "bitwise_or": Primitive("{0} | {1}"),
     "bitwise_xor": Primitive("{0} ^ {1}"),
+    # random numbers from a seed and an element's place (compiler/random_numbers.py)
+    "uniform": Primitive("uniform({0}, {1}, {2})", 60, "uniform"),
+    "uniform_double": Primitive("uniform_double({0}, {1})", 60, "uniform_double"),
+    "normal": Primitive("normal({0}, {1})", 90, "normal"),
+    "normal_double": Primitive("normal_double({0}, {1})", 90, "normal_double"),
+    "random_integer": Primitive("random_integer({0}, {1}, {2}, {3})", 70, "random_integer"),
     **{name: Primitive(f"libdevice.{name}({{0}})", 8) for name in _LIBDEVICE_UNARY},
 }
 

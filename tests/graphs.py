@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from compiler.backend import default_target
 from compiler.decompositions import decomposition_table
 from compiler.fusion import Partition, Refused, partition
 from compiler.ir import Program
 from compiler.lowering.graph import lower_graph
 from compiler.options import DEFAULTS, Options
+from compiler.random_numbers import draw_from_seeds
 from compiler.region import CompiledRegion, KernelLibrary, compile_region
 from compiler.schedule import Launch
 from compiler.targets import resolve
@@ -29,7 +31,7 @@ def capture(function: Callable[..., Any], *inputs: Any) -> torch.fx.GraphModule:
         result = function(*args)
         return list(result) if isinstance(result, tuple | list) else [result]
 
-    return make_fx(listed, decomposition_table=_table(), tracing_mode="fake")(*inputs)
+    return draw_from_seeds(make_fx(listed, decomposition_table=_table(), tracing_mode="fake")(*inputs))
 
 
 def lowered(function: Callable[..., Any], *inputs: Any) -> Program:
@@ -43,12 +45,16 @@ def partitioned(function: Callable[..., Any], *inputs: Any, options: Options = D
 
 
 def compiled(
-    function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS
+    function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS, binaries: bool = False
 ) -> tuple[CompiledRegion, KernelLibrary]:
-    """The function as one region, with its kernels printed and defined but not compiled for a GPU."""
-    library = KernelLibrary(TARGET, binaries=False, texts=False, options=options)
+    """The function as one region, with its kernels printed and defined; with ``binaries`` also compiled, for this
+    machine's GPU or an H100."""
+    target = default_target() if binaries else TARGET
+    library = KernelLibrary(target, binaries=binaries, texts=binaries, options=options)
     graph = capture(function, *inputs)
-    return compile_region(graph, name="inference", kind="inference", target=TARGET, library=library), library
+    region = compile_region(graph, name="inference", kind="inference", target=target, library=library)
+    assert not [kernel.error for kernel in library.by_source.values() if kernel.error]
+    return region, library
 
 
 def launches(region: CompiledRegion) -> list[Launch]:

@@ -1,4 +1,9 @@
-"""Functions that kernels call in their reductions. A kernel's source carries those it uses, so it stands by itself."""
+"""Functions that kernels call. A kernel's source carries those it uses, so it stands by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
 
 HELPERS = {
     "max_nan": """@triton.jit
@@ -29,4 +34,74 @@ def first_min(a, i, b, j):
     left = wins | (ties & (i < j))
     return tl.where(left, a, b), tl.where(left, i, j)
 """,
+    "random_words": """@triton.jit
+def random_words(seed, counter):
+    low = counter.to(tl.uint32)
+    high = (counter >> 32).to(tl.uint32)
+    zero = tl.zeros_like(low)
+    return tl.philox(seed, low, high, zero, zero)
+""",
+    "random_bits": """@triton.jit
+def random_bits(seed, place):
+    # four places share a counter
+    a, b, c, d = random_words(seed, place >> 2)
+    lane = place & 3
+    return tl.where(lane < 2, tl.where(lane == 0, a, b), tl.where(lane == 2, c, d))
+""",
+    "random_long": """@triton.jit
+def random_long(seed, place):
+    # 63 bits; two places share a counter
+    a, b, c, d = random_words(seed, place >> 1)
+    first = (place & 1) == 0
+    high = tl.where(first, a, c).to(tl.int64)
+    low = tl.where(first, b, d).to(tl.int64)
+    return (high << 31) | (low >> 1)
+""",
+    "uniform": """@triton.jit
+def uniform(seed, place, digits: tl.constexpr):
+    return (random_bits(seed, place) >> (32 - digits)).to(tl.float32) * (1.0 / (1 << digits))
+""",
+    "uniform_double": """@triton.jit
+def uniform_double(seed, place):
+    return (random_long(seed, place) >> 10).to(tl.float64) * (1.0 / (1 << 53))
+""",
+    "random_integer": """@triton.jit
+def random_integer(seed, place, span, first):
+    return random_long(seed, place) % span + first
+""",
+    "normal": """@triton.jit
+def normal(seed, place):
+    # Box and Muller: the cosine and the sine of an angle, each times the same radius
+    a, b, c, d = random_words(seed, place >> 2)
+    low = (place & 2) == 0
+    first = (tl.where(low, a, c).to(tl.float32) + 0.5) * (1.0 / (1 << 32))
+    angle = tl.where(low, b, d).to(tl.float32) * 1.4629180792671596e-09  # 2 pi / 2**32
+    turned = tl.where((place & 1) == 0, libdevice.cos(angle), libdevice.sin(angle))
+    return libdevice.sqrt(-2.0 * tl.log(first)) * turned
+""",
+    "normal_double": """@triton.jit
+def normal_double(seed, place):
+    a, b, c, d = random_words(seed, place >> 2)
+    low = (place & 2) == 0
+    first = (tl.where(low, a, c).to(tl.float64) + 0.5) * (1.0 / (1 << 32))
+    angle = tl.where(low, b, d).to(tl.float64) * tl.full([1], 1.4629180792671596e-09, tl.float64)
+    turned = tl.where((place & 1) == 0, libdevice.cos(angle), libdevice.sin(angle))
+    return libdevice.sqrt(-2.0 * tl.log(first)) * turned
+""",
 }
+
+
+def with_dependencies(names: Iterable[str]) -> list[str]:
+    """The helpers named and those that they call, each after what it calls."""
+    ordered: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        body = HELPERS[name].split("\n", 2)[2]
+        for called in re.findall(r"(\w+)\(", body):
+            if called in HELPERS and called != name and called not in ordered:
+                visit(called)
+        ordered[name] = None
+
+    for name in names:
+        visit(name)
+    return list(ordered)

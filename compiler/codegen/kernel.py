@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.codegen.domain import Access, Domain, choose_domain
-from compiler.codegen.helpers import HELPERS
+from compiler.codegen.helpers import HELPERS, with_dependencies
 from compiler.codegen.reduction import ReductionPrinter
 from compiler.codegen.values import all_symbols
 from compiler.fusion import FusionGroup, group_values
@@ -84,13 +84,13 @@ class _Printer(ReductionPrinter):
     def _finish(self) -> KernelSource:
         parameters = [name for name, _ in self.pointers.values()]
         parameters += [f"{a.prefix.upper()}BLOCK: tl.constexpr" for a in self.domain.axes]
-        body_text = "\n".join(self.lines)
+        helpers = [HELPERS[name] for name in with_dependencies(self.helpers)]
         head = ["import triton", "import triton.language as tl"]
-        if "libdevice." in body_text:
+        if any("libdevice." in text for text in (*helpers, *self.lines)):
             head.append("from triton.language.extra import libdevice")
         head.append("")
-        for helper in self.helpers:
-            head.extend(["", *HELPERS[helper].rstrip().splitlines(), ""])
+        for helper in helpers:
+            head.extend(["", *helper.rstrip().splitlines(), ""])
         head.extend(["", "@triton.jit", f"def {{name}}({', '.join(parameters)}):"])
         start = len(head)
         lines = {start + number + 1: nodes for number, nodes in self.origins.items()}

@@ -116,6 +116,8 @@ class ValuePrinter:
         if value.name == "cast":
             return self._cast(value)
         template = PRIMITIVES[value.name].triton
+        if PRIMITIVES[value.name].helper:
+            self.helpers[PRIMITIVES[value.name].helper] = None
         typed = "tl." in template or "libdevice." in template  # a call, which makes a literal float32 or int32
         names = [self._operand(arg) if typed else self._name(arg) for arg in value.args]
         if all(isinstance(arg, Const) for arg in value.args):

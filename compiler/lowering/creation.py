@@ -46,6 +46,12 @@ def ones(scope: Scope, *_: Any, **__: Any) -> Lazy:
     return _filled(scope, 1)
 
 
+@lower(aten.empty.memory_format, aten.new_empty)
+def empty(scope: Scope, *_: Any, **__: Any) -> Lazy:
+    """Any values: zeros, which need no memory until something wants them there."""
+    return _filled(scope, 0)
+
+
 @lower(aten.scalar_tensor)
 def scalar_tensor(scope: Scope, value: Any, **_: Any) -> Lazy:
     """A number as a tensor of no dimensions."""

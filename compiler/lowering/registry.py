@@ -81,7 +81,7 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-FAMILIES = ("creation", "indexing", "pointwise", "reductions", "shapes", "views")
+FAMILIES = ("creation", "indexing", "pointwise", "random", "reductions", "shapes", "views")
 
 
 @cache

@@ -1,0 +1,33 @@
+"""Kernels of every family of ops go through Triton to PTX, for a GPU that need not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.graphs import compiled, launches
+
+pytest.importorskip("triton", reason="kernels are Triton's")
+
+
+def random_numbers(x: Tensor) -> list[Tensor]:
+    dropped, mask = torch.native_dropout(x, 0.1, True)
+    wide = torch.rand(8, 8, dtype=torch.float64) + torch.randn(8, 8, dtype=torch.float64)
+    return [dropped, mask, torch.randn_like(x).sum(1), torch.randint(-3, 9, (40,)), wide]
+
+
+FAMILIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "random numbers": (random_numbers, (torch.randn(16, 40).half(),)),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_to_ptx(name: str) -> None:
+    function, inputs = FAMILIES[name]
+    region, library = compiled(function, *inputs, binaries=True)
+    assert launches(region)
+    assert all("ptx" in kernel.irs for kernel in library.by_source.values())
