@@ -66,7 +66,7 @@ class LazyTexts(dict[str, str]):
         member = self._members.get(key)
         if member is not None:
             super().__setitem__(key, self._read(member))
-            del self._members[key]
+            self._members.pop(key, None)  # another thread, which saves, may have read it meanwhile
         return super().__getitem__(key)
 
     def __setitem__(self, key: str, value: str) -> None:

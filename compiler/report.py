@@ -372,6 +372,8 @@ class Measurement(msgspec.Struct, omit_defaults=True):
     gpu_samples: list[float] = []
     wall_samples: list[float] = []
     warmup: int = 0  # how many iterations ran before the first recorded one
+    warmup_cpu_samples: list[float] = []  # of the last of them, where they were timed
+    warmup_gpu_samples: list[float] = []
     max_error: float | None = None  # largest difference from eager, relative to the largest eager magnitude
     equal_to_eager: bool | None = None
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.worker import run as live
 from app.worker.protocol import Event, Measured, RunState, Samples, StartRun
-from app.worker.run import RunControl, measured_mode, run
+from app.worker.run import RunControl, run
 from compiler.report import CudaGraph
 from compiler.targets import TARGETS
 
@@ -59,8 +59,8 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
     monkeypatch.setattr(timing, "cuda_event_maker", lambda: Clock)
     compilation: Any = SimpleNamespace(report=SimpleNamespace(target=TARGETS["h200"]))
 
-    def run_it(mode: str, replay: bool, then: Callable[[RunControl, str, int], None], broken: str = "") -> list[Event]:
-        control = RunControl(mode, replay)
+    def run_it(modes: str, then: Callable[[RunControl, str, int], None], broken: str = "") -> list[Event]:
+        control = RunControl(modes.split())
 
         def prepare_step(_: object, mode: str) -> FakeStep:
             if mode == broken:
@@ -69,7 +69,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
 
         monkeypatch.setattr(live, "prepare_step", prepare_step)
         events: list[Event] = []
-        run(StartRun(7, mode, replay), control, compilation, events.append)
+        run(StartRun(7, modes.split()), control, compilation, events.append)
         return events
 
     return run_it
@@ -79,23 +79,18 @@ def running(events: list[Event]) -> list[str]:
     return [event.mode for event in events if isinstance(event, RunState) and event.state == "running"]
 
 
-def test_replay_makes_a_graph_of_the_compiled_mode_only() -> None:
-    assert [measured_mode("compiled", True), measured_mode("compiled", False)] == ["graph", "compiled"]
-    assert measured_mode("eager", True) == "eager"
-
-
 def test_a_switch_takes_effect_at_the_next_iteration(play: Callable[..., list[Event]]) -> None:
     after_switch: list[str] = []
 
     def user(control: RunControl, mode: str, iteration: int) -> None:
-        if mode == "compiled" and iteration == 10:
-            control.set("compiled", True)
-        elif mode == "compiled" and iteration > 10:
+        if mode == "compiled" and iteration == 30:
+            control.set(["graph"])
+        elif mode == "compiled" and iteration > 30:
             after_switch.append(mode)
-        elif mode == "graph" and iteration == 20:
+        elif mode == "graph" and iteration == 40:
             control.stop()
 
-    events = play("compiled", False, user)
+    events = play("compiled", user)
     assert running(events) == ["compiled", "graph"]
     assert after_switch == []
     measured = {event.measurement.mode: event for event in events if isinstance(event, Measured)}
@@ -108,7 +103,7 @@ def test_a_switch_takes_effect_at_the_next_iteration(play: Callable[..., list[Ev
 
 
 def test_every_mode_is_prepared_before_the_first_iteration(play: Callable[..., list[Event]]) -> None:
-    events = play("eager", False, lambda control, mode, iteration: control.stop() if iteration > 5 else None)
+    events = play("eager", lambda control, mode, iteration: control.stop() if iteration > 20 else None)
     states = [(event.state, event.mode) for event in events if isinstance(event, RunState)]
     prepared = [mode for state, mode in states if state == "preparing"]
     assert prepared == ["eager", "compiled", "graph"]
@@ -116,8 +111,8 @@ def test_every_mode_is_prepared_before_the_first_iteration(play: Callable[..., l
 
 
 def test_samples_are_numbered_without_gaps_and_batches_are_short(play: Callable[..., list[Event]]) -> None:
-    events = play("eager", False, lambda control, mode, iteration: control.stop() if iteration == 120 else None)
-    samples = [event for event in events if isinstance(event, Samples)]
+    events = play("eager", lambda control, mode, iteration: control.stop() if iteration == 120 else None)
+    samples = [event for event in events if isinstance(event, Samples) and not event.warmup]
     assert len(samples) > 1
     position = 0
     for batch in samples:
@@ -130,12 +125,12 @@ def test_samples_are_numbered_without_gaps_and_batches_are_short(play: Callable[
 
 def test_a_mode_that_cannot_be_had_is_told_once_and_the_run_goes_on(play: Callable[..., list[Event]]) -> None:
     def user(control: RunControl, mode: str, iteration: int) -> None:
-        if iteration == 8:
-            control.set("compiled", True)
-        elif iteration == 16:
+        if mode == "compiled" and iteration == 30:
+            control.set(["graph"])
+        elif iteration == 40:
             control.stop()
 
-    events = play("compiled", False, user, broken="graph")
+    events = play("compiled", user, broken="graph")
     told = [event for event in events if isinstance(event, RunState) and event.text == "graph cannot run: no way"]
     assert [event.mode for event in told] == ["compiled"]
     assert [event.measurement.mode for event in events if isinstance(event, Measured)] == ["compiled"]
@@ -143,4 +138,45 @@ def test_a_mode_that_cannot_be_had_is_told_once_and_the_run_goes_on(play: Callab
 
 def test_the_mode_asked_for_first_must_be_had(play: Callable[..., list[Event]]) -> None:
     with pytest.raises(RuntimeError, match="no way"):
-        play("compiled", True, lambda *_: None, broken="graph")
+        play("graph", lambda *_: None, broken="graph")
+
+
+def test_warm_up_is_sent_but_in_no_record(play: Callable[..., list[Event]]) -> None:
+    events = play("eager", lambda control, mode, iteration: control.stop() if iteration == 60 else None)
+    warm = [event for event in events if isinstance(event, Samples) and event.warmup and event.mode == "eager"]
+    recorded = [event for event in events if isinstance(event, Samples) and not event.warmup]
+    # ten after preparing, three because other modes were prepared since
+    assert sum(len(event.cpu_us) for event in warm) == 13
+    (measured,) = (event.measurement for event in events if isinstance(event, Measured))
+    assert measured.iterations == sum(len(event.cpu_us) for event in recorded) == 60 - 13
+    assert events.index(warm[0]) < events.index(recorded[0])
+
+
+def test_several_modes_take_turns(play: Callable[..., list[Event]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_TURN_S", 0.02)
+    seen: list[str] = []
+
+    def user(control: RunControl, mode: str, iteration: int) -> None:
+        if seen[-1:] != [mode]:
+            seen.append(mode)
+        if len(seen) > 9:
+            control.stop()
+
+    events = play("compiled graph inductor", user)
+    assert seen[:5] == ["compiled", "graph", "inductor", "eager", "compiled"]  # prepared, then running
+    assert seen[5:9] == ["graph", "inductor", "compiled", "graph"]
+    measured = {event.measurement.mode for event in events if isinstance(event, Measured)}
+    assert measured == {"compiled", "graph", "inductor"}
+
+
+def test_inductor_is_prepared_when_it_is_asked_for(play: Callable[..., list[Event]]) -> None:
+    def user(control: RunControl, mode: str, iteration: int) -> None:
+        if mode == "eager" and iteration == 30:
+            control.set(["inductor"])
+        elif mode == "inductor" and iteration == 20:
+            control.stop()
+
+    events = play("eager", user)
+    states = [(event.state, event.mode) for event in events if isinstance(event, RunState)]
+    assert states.index(("preparing", "inductor")) > states.index(("running", "eager"))
+    assert running(events) == ["eager", "inductor"]

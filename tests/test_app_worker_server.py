@@ -182,7 +182,7 @@ def test_what_the_model_prints_or_reads_does_not_disturb_the_protocol(worker: Wo
 def test_running_needs_a_model_compiled_for_this_machine(worker: Worker) -> None:
     worker.answer(Compiled, worker.compile("example:relu_add_mul"))
     worker.last_id += 1
-    worker.client.send(StartRun(worker.last_id, "compiled"))
+    worker.client.send(StartRun(worker.last_id, ["compiled"]))
     worker.client.send(StopRun(worker.last_id))
     failed, _ = worker.answer(Failed, worker.last_id)
     assert failed.code == "no_gpu"

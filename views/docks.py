@@ -75,7 +75,7 @@ class Docks:
             sides, [max(300, min(470, width * 23 // 100)), max(380, min(640, width * 33 // 100))],
             Qt.Orientation.Horizontal,
         )
-        self._window.resizeDocks([self.panels], [max(230, height * 31 // 100)], Qt.Orientation.Vertical)
+        self._window.resizeDocks([self.panels], [max(250, height * 35 // 100)], Qt.Orientation.Vertical)
 
     def _dock(self, name: str, title: str, widget: QWidget, area: Qt.DockWidgetArea, theme: Theme) -> QDockWidget:
         dock = QDockWidget(title, self._window)

@@ -115,10 +115,10 @@ class GraphPanel(QWidget):
             if region.name == name:
                 self.tabs.setCurrentIndex(position)
 
-    def layout_bytes(self) -> dict[str, bytes]:
-        """The layouts made so far, encoded for the session."""
-        made = {name: layout.to_bytes() for name, layout in self._layouts.items()}
-        return {**self._stored, **made}
+    def layout_bytes(self) -> Callable[[], dict[str, bytes]]:
+        """Encodes the layouts made so far for the session, on any thread."""
+        stored, made = dict(self._stored), dict(self._layouts)
+        return lambda: {**stored, **{name: layout.to_bytes() for name, layout in made.items()}}
 
     def show_selection(self, selection: Selection) -> None:
         """Mark the selection, and bring it into sight. Kept until the layout is there."""

@@ -21,7 +21,7 @@ from views.dialogs import Dialogs, about_dialog, shortcuts_dialog
 from views.icons import icon
 from views.message_bar import Message, MessageBar
 from views.progress_panel import ProgressPanel
-from views.session_control import SessionControl
+from views.session_control import Layouts, SessionControl
 from views.start_page import StartPage, samples
 from views.style import apply_theme
 from views.theme import Theme, by_name
@@ -280,6 +280,7 @@ class MainWindow(QMainWindow):
         self.session.opened.connect(self.show_session)
         self.session.open_failed.connect(self._forget)
         self.session.changed.connect(self._retitle)
+        self.session.saved.connect(lambda path: self.statusBar().showMessage(f"Saved {path.name}", 4000))
         bridge = self.bridge
         bridge.ready.connect(self._worker_ready)
         bridge.died.connect(self._worker_died)
@@ -367,8 +368,8 @@ class MainWindow(QMainWindow):
     def _may_leave(self) -> bool:
         return self.session.may_leave(self._layouts())
 
-    def _layouts(self) -> dict[str, bytes]:
-        return self._workspace.graph.layout_bytes() if self._workspace is not None else {}
+    def _layouts(self) -> Layouts:
+        return self._workspace.graph.layout_bytes() if self._workspace is not None else dict
 
     def _remember(self, source: str) -> None:
         self.settings.remember(source)

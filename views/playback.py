@@ -1,4 +1,4 @@
-"""Plays recorded iterations back: batches of a measurement at a pace that can be watched."""
+"""Plays recorded iterations back: batches of measurements, taking turns, at a pace that can be watched."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from compiler.report import Measurement
 
 TICK_MS = 50
+TURN_TICKS = 6  # how long a mode plays before the next one's turn
 SHORTEST_S = 12.0  # a recording takes at least this long; a shorter one is slowed down and says so
 
 
 class Player(QObject):
-    """Emits ``samples(mode, cpu_us, gpu_us)`` from one recording until stopped; at its end it begins again."""
+    """Emits ``samples(mode, cpu_us, gpu_us)`` from recordings until stopped; at its end each begins again."""
 
     samples = Signal(str, object, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._measurement: Measurement | None = None
-        self._position = 0
+        self._measurements: list[Measurement] = []
+        self._positions: dict[str, int] = {}
+        self._ticks = 0
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
         self._timer.timeout.connect(self.tick)
@@ -28,10 +30,10 @@ class Player(QObject):
         """Whether batches come."""
         return self._timer.isActive()
 
-    def play(self, measurement: Measurement) -> None:
-        """Play ``measurement`` from its beginning, at once."""
-        self._measurement = measurement
-        self._position = 0
+    def play(self, measurements: list[Measurement]) -> None:
+        """Play these from now on; one that played before goes on where it was."""
+        self._measurements = [m for m in measurements if m.cpu_samples]
+        self._ticks = 0
         self._timer.start()
         self.tick()
 
@@ -41,12 +43,14 @@ class Player(QObject):
 
     def tick(self) -> None:
         """Emit the iterations of the next twentieth of a second."""
-        m = self._measurement
-        if m is None or not m.cpu_samples:
+        if not self._measurements:
             return
+        m = self._measurements[self._ticks // TURN_TICKS % len(self._measurements)]
+        self._ticks += 1
         count = max(1, round(len(m.cpu_samples) * TICK_MS / 1000 / duration_s(m)))
-        part = slice(self._position, self._position + count)
-        self._position = part.stop if part.stop < len(m.cpu_samples) else 0
+        start = self._positions.get(m.mode, 0)
+        part = slice(start, start + count)
+        self._positions[m.mode] = part.stop if part.stop < len(m.cpu_samples) else 0
         self.samples.emit(m.mode, m.cpu_samples[part], m.gpu_samples[part])
 
 

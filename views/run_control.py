@@ -68,12 +68,12 @@ class RunControl(QObject):
             offer = " Here is a session whose recorded iterations play back:" if self._has_samples else ""
             self._panel.set_unavailable(NO_GPU + offer, offer_sample=self._has_samples)
 
-    def _start(self, mode: str, replay: bool) -> None:
+    def _start(self, modes: list[str]) -> None:
         self._id = self._bridge.new_id()
-        self._bridge.send(StartRun(self._id, mode, replay))
+        self._bridge.send(StartRun(self._id, modes))
 
-    def _change(self, mode: str, replay: bool) -> None:
-        self._bridge.send(SetRun(self._id, mode, replay))
+    def _change(self, modes: list[str]) -> None:
+        self._bridge.send(SetRun(self._id, modes))
 
     def _stop(self) -> None:
         self._bridge.send(StopRun(self._id))

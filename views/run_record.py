@@ -1,14 +1,17 @@
-"""What the Run panel knows of iterations: a rolling window for the plot, everything recorded for the percentiles."""
+"""What the Run panel knows of iterations: all of them in the order they came, by mode, and their percentiles."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from app.statistics import outliers, percentiles
 from compiler.report import Measurement
 
-WINDOW = 1000  # iterations on the plot
-KEPT = 20_000  # iterations a mode keeps for its percentiles
+KEPT = 30_000  # iterations remembered in order
 MODE_TITLES = {
     "eager": "Eager",
     "compiled": "Compiled",
@@ -16,11 +19,19 @@ MODE_TITLES = {
     "inductor": "Inductor",
     "inductor-graph": "Inductor replay",
 }
+REPLAYED = {"compiled": "graph", "inductor": "inductor-graph"}  # a mode, and the same with CUDA Graphs
+Times = NDArray[np.float64]
 
 
-def mode_key(mode: str, replay: bool) -> str:
-    """The measured mode for the panel's two controls: replay turns "compiled" into "graph"."""
-    return "graph" if replay and mode == "compiled" else mode
+def mode_title(mode: str) -> str:
+    """A mode as people read it."""
+    return MODE_TITLES.get(mode, mode)
+
+
+def in_order(modes: Iterable[str]) -> list[str]:
+    """The modes as they are listed everywhere."""
+    order = list(MODE_TITLES)
+    return sorted(modes, key=lambda mode: order.index(mode) if mode in order else len(order))
 
 
 @dataclass(frozen=True)
@@ -41,100 +52,163 @@ class Row:
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of the plot in one mode, from iteration ``start``."""
+    """A stretch in one mode, from iteration ``start`` of the run."""
 
     start: int
     mode: str
     warmup: bool
 
 
-@dataclass
-class _Samples:
-    cpu: list[float] = field(default_factory=list)
-    gpu: list[float] = field(default_factory=list)
+@dataclass(frozen=True)
+class Series:
+    """Iterations of one mode in microseconds. ``first`` is the number of the first one in the mode; the warm-up's
+    iterations are numbered with the others.
+    """
 
-    row: Row | None = None  # made at the first question after a change
+    mode: str
+    first: int
+    cpu: Times
+    gpu: Times
+    warm: NDArray[np.bool_]
 
-    def extend(self, cpu: Sequence[float], gpu: Sequence[float]) -> None:
-        self.cpu = [*self.cpu, *cpu][-KEPT:]
-        self.gpu = [*self.gpu, *gpu][-KEPT:]
-        self.row = None
+    @property
+    def recorded(self) -> tuple[Times, Times]:
+        """(CPU, GPU) without the warm-up."""
+        return self.cpu[~self.warm], self.gpu[~self.warm]
+
+    def outliers(self, figure: str = "") -> list[int]:
+        """Positions of iterations whose "CPU" or "GPU" time (any, for "") is far above the rest's, warm-up apart."""
+        kept = np.flatnonzero(~self.warm)
+        found = set(outliers(self.cpu[kept])) if figure != "GPU" else set()
+        found |= set(outliers(self.gpu[kept])) if figure != "CPU" else set()
+        return [int(kept[i]) for i in sorted(found)]
 
 
 class RunRecord:
-    """Samples as they come, by mode and in order."""
+    """Samples as they come. A mode may instead stand on a whole recording (``set_measured``)."""
 
     def __init__(self) -> None:
-        self._modes: dict[str, _Samples] = {}
-        self._cpu: list[float] = []
-        self._gpu: list[float] = []
+        self._cpu = np.zeros(2 * KEPT)
+        self._gpu = np.zeros(2 * KEPT)
+        self._mode = np.zeros(2 * KEPT, np.int16)
+        self._warm = np.zeros(2 * KEPT, bool)
+        self._filled = 0  # of the arrays
+        self._dropped = 0  # iterations that came before those in the arrays
+        self._dropped_of: dict[str, int] = {}
+        self._modes: list[str] = []
+        self._measured: dict[str, Measurement] = {}
         self._segments: list[Segment] = []
-        self._total = 0
 
     def add(self, mode: str, cpu_us: Sequence[float], gpu_us: Sequence[float], *, warmup: bool = False) -> None:
-        """Append iterations. Those of the warm-up are on the plot but in no percentile."""
-        self.show(mode, cpu_us, gpu_us, warmup=warmup)
-        if cpu_us and not warmup:
-            self._modes.setdefault(mode, _Samples()).extend(cpu_us, gpu_us)
-
-    def show(self, mode: str, cpu_us: Sequence[float], gpu_us: Sequence[float], *, warmup: bool = False) -> None:
-        """Append iterations to the plot alone."""
-        if not cpu_us:
+        """Append iterations. Those of the warm-up are in no percentile."""
+        count = len(cpu_us)
+        if not count:
             return
         last = self._segments[-1] if self._segments else None
         if last is None or (last.mode, last.warmup) != (mode, warmup):
-            self._segments.append(Segment(self._total, mode, warmup))
-        self._cpu = [*self._cpu, *cpu_us][-WINDOW:]
-        self._gpu = [*self._gpu, *gpu_us][-WINDOW:]
-        self._total += len(cpu_us)
-        first = self.first
-        while len(self._segments) > 1 and self._segments[1].start <= first:
+            self._segments.append(Segment(self.total, mode, warmup))
+        if self._filled + count > len(self._cpu):
+            self._make_room(count)
+        if mode not in self._modes:
+            self._modes.append(mode)
+        part = slice(self._filled, self._filled + count)
+        self._cpu[part], self._gpu[part] = cpu_us, gpu_us
+        self._mode[part], self._warm[part] = self._modes.index(mode), warmup
+        self._filled += count
+        while len(self._segments) > 1 and self._segments[1].start <= self.first:
             del self._segments[0]
 
+    def restarted(self) -> RunRecord:
+        """A record without the iterations that came; whole recordings stay."""
+        made = RunRecord()
+        made._measured = self._measured
+        return made
+
     def set_measured(self, measurement: Measurement) -> None:
-        """Let a whole recording stand for its mode in the table."""
-        self._modes[measurement.mode] = _Samples(list(measurement.cpu_samples), list(measurement.gpu_samples))
+        """Let a whole recording stand for its mode."""
+        self._measured[measurement.mode] = measurement
 
     @property
     def first(self) -> int:
-        """The number of the first iteration on the plot."""
-        return self._total - len(self._cpu)
-
-    @property
-    def window(self) -> tuple[list[float], list[float]]:
-        """(CPU, GPU) microseconds on the plot."""
-        return self._cpu, self._gpu
-
-    @property
-    def segments(self) -> list[Segment]:
-        """The stretches on the plot; the first may begin before it."""
-        return list(self._segments)
+        """The number of the first iteration that is still known."""
+        return self._dropped
 
     @property
     def total(self) -> int:
         """Iterations seen so far."""
-        return self._total
+        return self._dropped + self._filled
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The stretches; the first may begin before the iterations that are still known."""
+        return list(self._segments)
+
+    @property
+    def modes(self) -> list[str]:
+        """Modes with iterations, in the order they are listed."""
+        return in_order({*self._modes, *self._measured})
+
+    def window(self, first: int, end: int) -> tuple[int, Times, Times]:
+        """(number of the first one, CPU, GPU) of the iterations ``first`` to ``end`` of the run, as far as known."""
+        first, end = max(first, self.first), min(end, self.total)
+        part = slice(first - self._dropped, max(end, first) - self._dropped)
+        return first, self._cpu[part], self._gpu[part]
+
+    def place(self, number: int) -> tuple[str, int, bool] | None:
+        """(mode, number in the mode, whether warm-up) of an iteration of the run."""
+        at = number - self._dropped
+        if not 0 <= at < self._filled:
+            return None
+        mode = int(self._mode[at])
+        name = self._modes[mode]
+        inside = int((self._mode[:at] == mode).sum()) + self._dropped_of.get(name, 0)
+        return name, inside, bool(self._warm[at])
+
+    def run_number(self, mode: str, number: int) -> int | None:
+        """The reverse of ``place``: where in the run the ``number``-th iteration of a mode was."""
+        if mode not in self._modes:
+            return None
+        found = np.flatnonzero(self._mode[: self._filled] == self._modes.index(mode))
+        at = number - self._dropped_of.get(mode, 0)
+        return int(found[at]) + self._dropped if 0 <= at < len(found) else None
+
+    def series(self, mode: str, latest: int | None = None) -> Series:
+        """A mode's iterations; only the ``latest`` ones where that is given."""
+        measured = self._measured.get(mode)
+        if measured is not None:
+            cpu = np.array([*measured.warmup_cpu_samples, *measured.cpu_samples])
+            gpu = np.array([*measured.warmup_gpu_samples, *measured.gpu_samples])
+            warm = np.arange(len(cpu)) < len(measured.warmup_cpu_samples)
+            first = 0
+        else:
+            number = self._modes.index(mode) if mode in self._modes else -1
+            chosen = np.flatnonzero(self._mode[: self._filled] == number)
+            cpu, gpu, warm = self._cpu[chosen], self._gpu[chosen], self._warm[chosen]
+            first = self._dropped_of.get(mode, 0)
+        if latest is not None and len(cpu) > latest:
+            first += len(cpu) - latest
+            cpu, gpu, warm = cpu[-latest:], gpu[-latest:], warm[-latest:]
+        return Series(mode, first, cpu, gpu, warm)
 
     def rows(self) -> list[Row]:
-        """One row a mode, in the order eager, compiled, graph, then others."""
-        order = list(MODE_TITLES)
-        modes = sorted(self._modes, key=lambda mode: order.index(mode) if mode in order else len(order))
-        rows = [self._row(mode) for mode in modes if self._modes[mode].cpu]
+        """One row a mode with recorded iterations."""
+        rows = []
+        for mode in self.modes:
+            cpu, gpu = self.series(mode).recorded
+            if len(cpu):
+                rows.append(Row(mode, len(cpu), percentiles(cpu), percentiles(gpu), None))
         eager = next((row.iteration_us for row in rows if row.mode == "eager"), None)
         if eager is None:
             return rows
         return [Row(row.mode, row.iterations, row.cpu, row.gpu, eager / row.iteration_us) for row in rows]
 
-    def _row(self, mode: str) -> Row:
-        samples = self._modes[mode]
-        if samples.row is None:
-            samples.row = Row(mode, len(samples.cpu), percentiles(samples.cpu), percentiles(samples.gpu), None)
-        return samples.row
-
-
-def percentiles(values: Sequence[float]) -> tuple[float, float, float]:
-    """p50, p90 and p99 of a non-empty sequence, linear between ranks."""
-    import numpy as np
-
-    p50, p90, p99 = np.percentile(np.asarray(values), (50, 90, 99))
-    return float(p50), float(p90), float(p99)
+    def _make_room(self, count: int) -> None:
+        """Move the latest KEPT iterations to the front of the arrays."""
+        drop = max(self._filled - KEPT, min(self._filled, self._filled + count - len(self._cpu)))
+        for number, mode in enumerate(self._modes):
+            gone = int((self._mode[:drop] == number).sum())
+            self._dropped_of[mode] = self._dropped_of.get(mode, 0) + gone
+        for values in (self._cpu, self._gpu, self._mode, self._warm):
+            values[: self._filled - drop] = values[drop : self._filled].copy()
+        self._filled -= drop
+        self._dropped += drop

@@ -1,41 +1,63 @@
-"""Percentiles and speedups, a row a mode."""
+"""The modes: which of them run, their percentiles and speedups, a row each. It is the plots' legend, too."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from views.run_record import MODE_TITLES, Row
+from views.run_facets import mode_color
+from views.run_record import MODE_TITLES, Row, mode_title
+from views.theme import Theme
+from views.units_table import swatch
 
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = ("Mode", "CPU p50", "p90", "p99", "GPU p50", "p90", "p99", "Speedup")
-_WIDTHS = (104, 62, 50, 50, 62, 50, 50, 60)
+_WIDTHS = (140, 58, 48, 48, 60, 48, 48, 60)
+_NARROW = (2, 5)  # left out where room is short
 _SPEEDUP_TIP = "Against eager: the longer of CPU and GPU median of eager, over the same of this mode"
 
 
 class RunTableModel(QAbstractTableModel):
-    """The rows of a RunRecord, in microseconds."""
+    """Every mode, with the figures of those that ran, in microseconds."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._rows: list[Row] = []
+        self._theme = theme
+        self._modes = list(MODE_TITLES)
+        self._rows: dict[str, Row] = {}
+        self._on: set[str] = set()
+        self._available: set[str] | None = None
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self._changed()
 
     def set_rows(self, rows: list[Row]) -> None:
         """Show other figures."""
-        if [row.mode for row in rows] != [row.mode for row in self._rows]:
-            self.beginResetModel()
-            self._rows = rows
-            self.endResetModel()
-            return
-        self._rows = rows
-        if rows:
-            self.dataChanged.emit(self.index(0, 1), self.index(len(rows) - 1, len(COLUMNS) - 1))
+        self._rows = {row.mode: row for row in rows}
+        self._changed()
+
+    def set_state(self, on: set[str], available: set[str] | None) -> None:
+        """Which modes are switched on, and which can be; None is all."""
+        self._on, self._available = set(on), available
+        self._changed()
+
+    @property
+    def modes(self) -> list[str]:
+        """The modes in the order of their rows."""
+        return list(self._modes)
+
+    def is_available(self, mode: str) -> bool:
+        """Whether a mode can be switched on."""
+        return self._available is None or mode in self._available
 
     def rowCount(self, parent: Index | None = None) -> int:
-        """Modes with figures."""
-        return 0 if parent is not None and parent.isValid() else len(self._rows)
+        """All modes."""
+        return 0 if parent is not None and parent.isValid() else len(self._modes)
 
     def columnCount(self, parent: Index | None = None) -> int:
         """The fixed columns."""
@@ -53,45 +75,92 @@ class RunTableModel(QAbstractTableModel):
             return _SPEEDUP_TIP if COLUMNS[section] == "Speedup" else "Microseconds"
         return None
 
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Modes that cannot be had are grey."""
+        on = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        return on if index.isValid() and self.is_available(self._modes[index.row()]) else Qt.ItemFlag.NoItemFlags
+
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Texts."""
+        """Texts, the switch and the swatch."""
         if not index.isValid():
             return None
-        row, column = self._rows[index.row()], index.column()
+        mode, column = self._modes[index.row()], index.column()
+        row = self._rows.get(mode)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _alignment(column)
+        if role == Qt.ItemDataRole.CheckStateRole and column == 0:
+            return (Qt.CheckState.Checked if mode in self._on else Qt.CheckState.Unchecked).value
+        if role == Qt.ItemDataRole.DecorationRole and column == 0 and self.is_available(mode):
+            return swatch(self._theme, mode_color(mode, self._theme), False)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{row.iterations:,} iterations"
+            return f"{row.iterations:,} iterations" if row else "" if self.is_available(mode) else "Was not recorded"
         if role != Qt.ItemDataRole.DisplayRole:
             return None
         if column == 0:
-            return MODE_TITLES.get(row.mode, row.mode)
+            return mode_title(mode)
+        if row is None:
+            return "–" if column in (1, 4, 7) else ""
         if column == len(COLUMNS) - 1:
             return "–" if row.speedup is None else f"{row.speedup:.2f}x"
-        value = (*row.cpu, *row.gpu)[column - 1]
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
+        return figure((*row.cpu, *row.gpu)[column - 1])
+
+    def _changed(self) -> None:
+        self.dataChanged.emit(self.index(0, 0), self.index(len(self._modes) - 1, len(COLUMNS) - 1))
 
 
 class RunTable(QTableView):
-    """The table with widths that fit its figures, so that the plot beside it gets the rest."""
+    """Widths fit the figures, so that the plot beside it gets the rest. A click or Space on a row is its switch."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    toggled = Signal(str)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.figures = RunTableModel(self)
+        self.figures = RunTableModel(theme, self)
         self.setModel(self.figures)
-        self.setAccessibleName("Percentiles in microseconds and speedups by mode")
+        self.setAccessibleName("Modes: switches, percentiles in microseconds, speedups")
         self.setShowGrid(False)
         self.setProperty("role", "figures")
-        self.setFixedWidth(sum(_WIDTHS) + 4)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTabKeyNavigation(False)
         self.verticalHeader().setVisible(False)
-        self.verticalHeader().setDefaultSectionSize(26)
+        self.verticalHeader().setDefaultSectionSize(23)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setMinimumSectionSize(40)
+        header.setHighlightSections(False)
         for section, width in enumerate(_WIDTHS):
             self.setColumnWidth(section, width)
+        self.set_narrow(True)
+
+    def set_narrow(self, on: bool) -> None:
+        """Leave p90 out, so that the plot keeps room."""
+        for column in _NARROW:
+            self.setColumnHidden(column, on)
+        shown = [width for column, width in enumerate(_WIDTHS) if not (on and column in _NARROW)]
+        self.setFixedWidth(sum(shown) + 12)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click on a row is a click on its switch."""
+        super().mouseReleaseEvent(event)
+        self._toggle(self.indexAt(event.position().toPoint()))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Space and Enter switch the current row."""
+        if event.key() in (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._toggle(self.currentIndex())
+            return
+        super().keyPressEvent(event)
+
+    def _toggle(self, index: QModelIndex) -> None:
+        if index.isValid() and self.figures.is_available(mode := self.figures.modes[index.row()]):
+            self.toggled.emit(mode)
+
+
+def figure(value: float) -> str:
+    """Microseconds in a column: four places at most."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
 
 
 def _alignment(column: int) -> Qt.AlignmentFlag:

@@ -30,19 +30,21 @@ class Compile(msgspec.Struct, tag="compile"):
 
 
 class StartRun(msgspec.Struct, tag="start_run"):
-    """Run the model compiled last, iteration after iteration, until StopRun. Needs a GPU."""
+    """Run the model compiled last, iteration after iteration, until StopRun. Needs a GPU.
+
+    ``modes`` are names of measured modes ("eager", "compiled", "graph", "inductor", "inductor-graph"). Several take
+    turns of a fraction of a second each, so that what drifts in the machine drifts for all of them.
+    """
 
     id: int
-    mode: str  # "eager" or "compiled"; with replay "compiled" becomes the measured mode "graph"
-    replay: bool = False
+    modes: list[str]
 
 
 class SetRun(msgspec.Struct, tag="set_run"):
-    """Change mode or replay of the run in progress; takes effect at the next iteration."""
+    """Change the modes of the run in progress; takes effect at the next iteration."""
 
     id: int
-    mode: str
-    replay: bool
+    modes: list[str]
 
 
 class StopRun(msgspec.Struct, tag="stop_run"):
@@ -123,13 +125,17 @@ class RunState(msgspec.Struct, tag="run_state"):
 
 
 class Samples(msgspec.Struct, tag="samples"):
-    """A batch of iterations, at most 1/20 s of them. Microseconds; ``first`` is the first one's index in its mode."""
+    """A batch of iterations, at most 1/20 s of them. Microseconds; ``first`` is the first one's index in its mode.
+
+    Those with ``warmup`` (after preparing, and after another mode had the GPU) are counted apart and in no percentile.
+    """
 
     id: int
     mode: str
     first: int
     cpu_us: list[float]
     gpu_us: list[float]
+    warmup: bool = False
 
 
 class Measured(msgspec.Struct, tag="measured"):

@@ -1,10 +1,11 @@
-"""The live run: iterations of the compiled model in batches, its mode changed from another thread meanwhile."""
+"""The live run: iterations of the compiled model in batches, its modes changed from another thread meanwhile."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from app.worker.measure import prepare_step
@@ -17,48 +18,51 @@ if TYPE_CHECKING:
     from compiler.runtime.modes import Step
 
 _KEPT = 20_000  # iterations remembered of a mode, for its percentiles and for playing them back
-_WARMUP = 3
-_EAGER, _COMPILED, _GRAPH = "eager", "compiled", "graph"
+_WARMUP = 10
+_SETTLE = 3  # iterations after another mode had the GPU, whose caches are still the other mode's
+_TURN_S = 0.25  # how long a mode runs before the next one's turn
+_PREPARED_AT_START = ("eager", "compiled", "graph")  # Inductor compiles for long: only where it is asked for
 
 
 class RunControl:
     """What the user wants of the run in progress. Set by the thread that reads commands, read by the one that runs."""
 
-    def __init__(self, mode: str, replay: bool) -> None:
+    def __init__(self, modes: Sequence[str]) -> None:
         self._lock = threading.Lock()
-        self._wanted = measured_mode(mode, replay)
+        self._wanted = tuple(modes)
         self._stopped = False
 
-    def set(self, mode: str, replay: bool) -> None:
-        """Change the mode, from the next iteration on."""
+    def set(self, modes: Sequence[str]) -> None:
+        """Change the modes, from the next iteration on."""
         with self._lock:
-            self._wanted = measured_mode(mode, replay)
+            self._wanted = tuple(modes)
 
     def stop(self) -> None:
         """End the run after the iteration in progress."""
         with self._lock:
             self._stopped = True
 
-    def wanted(self) -> str | None:
-        """The mode to run next, or None to end."""
+    def wanted(self) -> tuple[str, ...]:
+        """The modes that take turns; none to end."""
         with self._lock:
-            return None if self._stopped else self._wanted
-
-
-def measured_mode(mode: str, replay: bool) -> str:
-    """The name that measurements of this setting carry: replay makes a graph of the compiled mode."""
-    return _GRAPH if replay and mode == _COMPILED else mode
+            return () if self._stopped else self._wanted
 
 
 def run(command: StartRun, control: RunControl, compilation: Compilation, send: Callable[[Event], None]) -> None:
     """Run iterations until ``control`` says stop, sending Samples; at the end one Measured per mode that ran.
 
-    Every mode is prepared before the first iteration, so that a switch takes effect at once.
+    Modes that are quick to prepare are prepared before the first iteration, so that a switch takes effect at once.
     """
     live = _LiveRun(command.id, compilation, send)
-    live.prepare_all(first=measured_mode(command.mode, command.replay))
-    while (mode := control.wanted()) is not None:
-        live.iterate(mode, control)
+    first = command.modes[0]
+    live.prepare(first, needed=True)
+    for mode in dict.fromkeys((*command.modes, *_PREPARED_AT_START)):
+        if control.wanted():
+            live.prepare(mode)
+    turn = 0
+    while wanted := control.wanted():
+        live.iterate(wanted, wanted[turn % len(wanted)], control)
+        turn += 1
     live.finish()
 
 
@@ -69,6 +73,8 @@ class _Recorded:
         self._cpu_us: deque[float] = deque(maxlen=_KEPT)
         self._gpu_us: deque[float] = deque(maxlen=_KEPT)
         self.iterations = 0
+        self._warm_cpu_us: list[float] = []
+        self._warm_gpu_us: list[float] = []
 
     def add(self, cpu_us: list[float], gpu_us: list[float]) -> int:
         """Append a batch. Returns the index of its first iteration."""
@@ -78,13 +84,27 @@ class _Recorded:
         self.iterations += len(cpu_us)
         return first
 
+    def warm_up(self, cpu_us: list[float], gpu_us: list[float]) -> int:
+        """Append iterations of the warm-up. Returns the index of the first one among those."""
+        first = len(self._warm_cpu_us)
+        self._warm_cpu_us += cpu_us
+        self._warm_gpu_us += gpu_us
+        return first
+
     def measurement(self, mode: str, gpu: str) -> Measurement:
         """The kept iterations as a record, to a hundredth of a microsecond."""
         from compiler.runtime.timing import Samples as Timed
         from compiler.runtime.timing import measurement
 
-        timed = Timed([round(value, 2) for value in self._cpu_us], [round(value, 2) for value in self._gpu_us])
-        return measurement(mode, gpu, timed, warmup=_WARMUP + self.iterations - len(timed))
+        def rounded(values: Iterable[float]) -> list[float]:
+            return [round(value, 2) for value in values]
+
+        timed = Timed(rounded(self._cpu_us), rounded(self._gpu_us))
+        record = measurement(mode, gpu, timed, warmup=_WARMUP + self.iterations - len(timed))
+        if self.iterations == len(timed):  # else the warm-up was long before what is kept
+            record.warmup_cpu_samples = rounded(self._warm_cpu_us[:_WARMUP])
+            record.warmup_gpu_samples = rounded(self._warm_gpu_us[:_WARMUP])
+        return record
 
 
 class _LiveRun:
@@ -97,33 +117,47 @@ class _LiveRun:
         self._steps: dict[str, Step] = {}
         self._faults: dict[str, str] = {}
         self._recorded: dict[str, _Recorded] = {}
-        self._mode = ""  # differs from the wanted one where that cannot be had
+        self._mode = ""  # the one that ran last
+        self._told = ("", "")
 
-    def prepare_all(self, first: str) -> None:
-        """Prepare and warm up every mode, ``first`` first. A mode that cannot be had keeps its reason."""
-        for mode in sorted((_EAGER, _COMPILED, _GRAPH), key=lambda mode: mode != first):
-            self._state("preparing", mode)
-            try:
-                step = prepare_step(self._compilation, mode)
-                self._state("warmup", mode, f"{_WARMUP} iterations")
-                for _ in range(_WARMUP):
-                    step()
-            except Exception as error:
-                if mode == first:
-                    raise
-                self._faults[mode] = f"{mode} cannot run: {(str(error) or repr(error)).strip().splitlines()[0]}"
-            else:
-                self._steps[mode] = step
+    def prepare(self, mode: str, *, needed: bool = False) -> None:
+        """Prepare and warm up a mode, once. One that cannot be had keeps its reason, or raises it where ``needed``."""
+        if mode in self._steps or mode in self._faults:
+            return
+        self._state("preparing", mode)
+        try:
+            step = prepare_step(self._compilation, mode)
+            self._state("warmup", mode, f"{_WARMUP} iterations")
+            self._recorded[mode] = _Recorded()
+            self._warm_up(mode, step, _WARMUP)
+        except Exception as error:
+            if needed:
+                raise
+            self._faults[mode] = f"{mode} cannot run: {(str(error) or repr(error)).strip().splitlines()[0]}"
+        else:
+            self._steps[mode] = step
+            self._mode = mode
 
-    def iterate(self, wanted: str, control: RunControl) -> None:
-        """Run ``wanted`` until something else is; the mode before it where it cannot be had."""
+    def iterate(self, wanted: tuple[str, ...], mode: str, control: RunControl) -> None:
+        """Run ``mode`` for its turn, or until something else is wanted; the one before it where it cannot be had."""
         from compiler.runtime.timing import stream
 
-        self._mode = wanted if wanted in self._steps else self._mode
+        self.prepare(mode)
+        before, self._mode = self._mode, mode if mode in self._steps else self._mode
         step = self._steps[self._mode]
-        recorded = self._recorded.setdefault(self._mode, _Recorded())
-        self._state("running", self._mode, self._faults.get(wanted, step.note))
-        for batch in stream(step, lambda: control.wanted() != wanted):
+        told = (self._mode, self._faults.get(mode, step.note))
+        if told != self._told:
+            self._state("running", *told)
+            self._told = told
+        if before != self._mode:
+            self._warm_up(self._mode, step, _SETTLE)
+        recorded = self._recorded[self._mode]
+        end = time.perf_counter() + _TURN_S
+
+        def is_over() -> bool:
+            return control.wanted() != wanted or (len(wanted) > 1 and time.perf_counter() >= end)
+
+        for batch in stream(step, is_over):
             if len(batch):
                 first = recorded.add(batch.cpu_us, batch.gpu_us)
                 self._send(Samples(self._id, self._mode, first, batch.cpu_us, batch.gpu_us))
@@ -137,6 +171,16 @@ class _LiveRun:
                 graph = portable_graph(facts) if facts else None
                 self._send(Measured(self._id, recorded.measurement(mode, gpu), graph))
         self._state("stopped", self._mode)
+
+    def _warm_up(self, mode: str, step: Step, iterations: int) -> None:
+        """Iterations that are seen, but in no record."""
+        from compiler.runtime.timing import stream
+
+        left = iter(range(iterations))
+        for batch in stream(step, lambda: next(left, None) is None):
+            if len(batch):
+                first = self._recorded[mode].warm_up(batch.cpu_us, batch.gpu_us)
+                self._send(Samples(self._id, mode, first, batch.cpu_us, batch.gpu_us, warmup=True))
 
     def _state(self, state: str, mode: str, text: str = "") -> None:
         self._send(RunState(self._id, state, mode, text))

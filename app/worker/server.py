@@ -94,10 +94,10 @@ class Server:
             command: Command = decode_command(payload)
             match command:
                 case StartRun():
-                    control = RunControl(command.mode, command.replay)
+                    control = RunControl(command.modes)
                     self._work.put((command, control))
                 case SetRun() if control is not None:
-                    control.set(command.mode, command.replay)
+                    control.set(command.modes)
                 case StopRun() if control is not None:
                     control.stop()
                 case Compile() | Verify():

@@ -75,12 +75,14 @@ def main(folder: Path, example: str) -> int:
     window.grab().save(str(folder / f"{example}-graph.png"))
     run = window.workspace.panels.run
     window.workspace.panels.setCurrentWidget(run)
-    run.modes.choose("eager")
+    run.toggle_mode("eager")
+    run.toggle_mode("compiled")
     QTest.mouseClick(run.start_button, Qt.MouseButton.LeftButton)
     wait_until(lambda: _points(window) > 0, 180, "the first live iteration")
     wait_until(_after(SECONDS_A_MODE), 10, "the eager run")
     window.grab().save(str(folder / f"{example}-run-eager.png"))
-    run.modes.button("compiled").click()
+    run.toggle_mode("compiled")
+    run.toggle_mode("eager")
     wait_until(_after(SECONDS_A_MODE), 10, "the compiled run")
     start = time.monotonic()
     middle = QPoint(run.switch.width() // 2, run.switch.height() // 2)
@@ -113,9 +115,7 @@ def _after(seconds: float) -> Callable[[], bool]:
 
 
 def _points(window: MainWindow) -> int:
-    plot = window.workspace.panels.run.plot
-    data = plot.cpu_curve.getData()[1] if plot is not None else None
-    return 0 if data is None else len(data)
+    return window.workspace.panels.run.record.total
 
 
 if __name__ == "__main__":

@@ -252,7 +252,8 @@ def test_save_and_open_again(
     show(qtbot, window, report)
     assert window.isWindowModified()
     answers.to_save = str(tmp_path / "a.fscope")
-    qtbot.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+    with qtbot.waitSignal(window.session.saved, timeout=10_000):
+        qtbot.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
     assert not window.isWindowModified()
     assert open_session(tmp_path / "a.fscope").layout(report.regions[0].name)
     window.close()
@@ -311,8 +312,24 @@ def test_place_that_cannot_be_written(
     show(qtbot, window, report)
     answers.to_save = str(tmp_path / "no" / "such" / "folder" / "a.fscope")
     qtbot.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
-    assert len(texts(window)) == 1
+    qtbot.waitUntil(lambda: len(texts(window)) == 1, timeout=10_000)
     assert window.isWindowModified()
+
+
+def test_what_comes_while_saving_is_not_taken_for_saved(
+    make_window: MakeWindow, qtbot: QtBot, answers: Answers, report: Report, tmp_path: Path
+) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, report)
+    answers.to_save = str(tmp_path / "a.fscope")
+    with qtbot.waitSignal(window.session.saved, timeout=10_000):
+        qtbot.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
+        assert window.session.is_saving
+        window.session.touch()
+    assert window.isWindowModified()
+    answers.leave = "save"
+    assert window.close()
+    assert not window.session.is_modified
 
 
 def test_closing_asks_about_unsaved_changes(

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from compiler.report import Measurement, Percentiles, Report
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, is_seen
 from tests.gui.window_worker import LEVELS
 from views.cards import Card
 from views.main_window import MainWindow
-from views.run_record import RunRecord, mode_key
+from views.run_record import KEPT, RunRecord
 from views.run_table import RunTableModel
+from views.theme import light
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -38,19 +41,14 @@ def recorded() -> Report:
 
 def open_recorded(qtbot: QtBot, window: MainWindow, report: Report) -> None:
     window.open_report(report, report.source)
-    qtbot.waitUntil(lambda: window.workspace.panels.run.plot is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: is_seen(window.workspace.panels.run.plot), timeout=20_000)
 
 
-def plotted(window: MainWindow) -> tuple[Any, Any]:
-    plot = window.workspace.panels.run.plot
-    assert plot is not None
-    return plot.cpu_curve.getData()[1], plot.gpu_curve.getData()[1]
-
-
-def last_cpu(window: MainWindow) -> float:
-    """The last point of the CPU curve; 0 while it is empty."""
-    cpu = plotted(window)[0]
-    return float(cpu[-1]) if cpu is not None and len(cpu) else 0.0
+def latest(window: MainWindow) -> tuple[float, float]:
+    """The last point of the CPU and of the GPU curve; zeros while they are empty."""
+    (facet,) = window.workspace.panels.run.plot.facets
+    cpu, gpu = (curve.values for curve in facet.curves)
+    return (float(cpu[-1]), float(gpu[-1])) if len(cpu) else (0.0, 0.0)
 
 
 def switch(qtbot: QtBot, window: MainWindow) -> None:
@@ -58,28 +56,119 @@ def switch(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.mouseClick(button, LEFT, pos=button.rect().center())
 
 
-def test_playback_moves_and_follows_the_replay_switch(
-    make_window: MakeWindow, qtbot: QtBot, recorded: Report
-) -> None:
+def click_mode(qtbot: QtBot, window: MainWindow, mode: str) -> None:
+    table = window.workspace.panels.run.table
+    index = table.figures.index(table.figures.modes.index(mode), 0)
+    qtbot.mouseClick(table.viewport(), LEFT, pos=table.visualRect(index).center())
+
+
+def show_view(qtbot: QtBot, window: MainWindow, view: str) -> None:
+    qtbot.mouseClick(window.workspace.panels.run.views.button(view), LEFT)
+
+
+def test_playback_moves_and_follows_the_switches(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
     window = make_window(worker=False)
     open_recorded(qtbot, window, recorded)
     run = window.workspace.panels.run
-    assert run.mode == "compiled"
+    assert run.modes == ["compiled", "graph"]
+    assert run.record.total == 800, "the beginnings of both are there before anything plays"
+    click_mode(qtbot, window, "graph")
+    assert run.modes == ["compiled"]
     qtbot.mouseClick(run.start_button, LEFT)
-    qtbot.waitUntil(lambda: last_cpu(window) > 0, timeout=10_000)
-    cpu, gpu = plotted(window)
-    assert 300 <= min(cpu) <= max(cpu) < 310
-    assert 200 <= min(gpu) <= max(gpu) < 210
+    qtbot.waitUntil(lambda: 0 < run.record.total < 400 and 300 <= latest(window)[0] < 310, timeout=10_000)
+    assert 200 <= latest(window)[1] < 210
     switch(qtbot, window)
-    assert run.mode == "graph"
-    qtbot.waitUntil(lambda: 0 < last_cpu(window) < 30, timeout=10_000)
-    qtbot.mouseClick(run.modes.button("eager"), LEFT)
-    qtbot.waitUntil(lambda: last_cpu(window) >= 1000, timeout=5_000)
+    assert run.modes == ["graph"]
+    qtbot.waitUntil(lambda: 0 < latest(window)[0] < 30, timeout=10_000)
+    click_mode(qtbot, window, "eager")
+    assert run.modes == ["eager", "graph"]
+    qtbot.waitUntil(lambda: latest(window)[0] >= 1000, timeout=5_000)
+    qtbot.waitUntil(lambda: latest(window)[0] < 30, timeout=5_000)  # they take turns
     qtbot.mouseClick(run.start_button, LEFT)
     assert not run.is_running
     total = run.record.total
     qtbot.wait(150)
     assert run.record.total == total
+
+
+def test_the_last_mode_stays_on(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
+    window = make_window(worker=False)
+    open_recorded(qtbot, window, recorded)
+    click_mode(qtbot, window, "graph")
+    click_mode(qtbot, window, "compiled")
+    assert window.workspace.panels.run.modes == ["compiled"]
+    qtbot.keyClick(window.workspace.panels.run.table, Qt.Key.Key_Up)
+    qtbot.keyClick(window.workspace.panels.run.table, Qt.Key.Key_Space)
+    assert window.workspace.panels.run.modes == ["eager", "compiled"]
+
+
+def test_layouts_of_the_plot(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
+    window = make_window(worker=False)
+    open_recorded(qtbot, window, recorded)
+    plot = window.workspace.panels.run.plot
+    show_view(qtbot, window, "side")
+    assert [facet.title for facet in plot.facets] == ["Compiled", "Graph replay"]
+    show_view(qtbot, window, "overlaid")
+    assert [[curve.mode for curve in facet.curves] for facet in plot.facets] == [["compiled", "graph"]] * 2
+    assert plot.facets[1].curves[1].values.max() < 190
+    show_view(qtbot, window, "order")
+    (facet,) = plot.facets
+    assert [name for _, name in facet.marks] == ["Compiled", "Graph replay"]
+
+
+def test_an_outlier_can_be_clicked_and_jumped_to(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
+    slow = next(m for m in recorded.measurements if m.mode == "compiled")
+    slow.cpu_samples[321] = 900.0
+    window = make_window(worker=False)
+    open_recorded(qtbot, window, recorded)
+    run = window.workspace.panels.run
+    qtbot.mouseClick(run.later, LEFT)
+    assert run.state_text.startswith("Compiled, iteration 321: CPU 900 µs (2.97x p50")
+    show_view(qtbot, window, "side")
+    QApplication.processEvents()
+    run.plot.grab()
+    box, x, y = run.plot._boxes[0]
+    run._state.setText("")
+    qtbot.mouseClick(run.plot, LEFT, pos=QPoint(round(x.px(321)) + 1, round(max(y.px(900.0), box.top()))))
+    assert run.state_text.startswith("Compiled, iteration 321: CPU 900 µs")
+    qtbot.keyClick(run.plot, Qt.Key.Key_Right)
+    assert run.state_text.startswith("Compiled, iteration 322: CPU 300 µs")
+
+
+def test_histogram_and_comparison(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
+    same = measurement("inductor", 300, 200)
+    recorded.measurements.append(same)
+    window = make_window(worker=False)
+    open_recorded(qtbot, window, recorded)
+    run = window.workspace.panels.run
+    show_view(qtbot, window, "distribution")
+    cpu, gpu = run.distribution.panels
+    assert [histogram.mode for histogram in cpu.histograms] == ["compiled", "graph"]
+    assert gpu.histograms[0].marks[0] == 201.0
+    show_view(qtbot, window, "compare")
+    qtbot.waitUntil(lambda: bool(run.compare.found), timeout=10_000)
+    assert run.compare.found["CPU time to submit"].verdict == "faster"
+    assert "Graph replay is faster by 280 µs" in run.compare.plot.accessibleDescription()
+    qtbot.keyClicks(run.compare.second, "Inductor")
+    qtbot.keyClick(run.compare.second, Qt.Key.Key_Return)
+    run.compare.second.activated.emit(run.compare.second.currentIndex())
+    qtbot.waitUntil(lambda: "beyond noise" in run.compare.plot.accessibleDescription(), timeout=10_000)
+
+
+def test_wheel_zooms_and_double_click_follows_again(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
+    window = make_window(worker=False)
+    open_recorded(qtbot, window, recorded)
+    plot = window.workspace.panels.run.plot
+    plot.grab()
+    middle = plot.rect().center()
+    wheel = QWheelEvent(
+        QPointF(middle), QPointF(plot.mapToGlobal(middle)), QPoint(), QPoint(0, 480), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(plot, wheel)
+    assert plot.facets[0].span[1] - plot.facets[0].span[0] < 400
+    qtbot.mouseDClick(plot, LEFT, pos=middle)
+    assert plot.facets[0].span == (0, 800)
 
 
 def test_recording_is_labelled_with_its_gpu(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
@@ -95,8 +184,11 @@ def test_modes_that_were_not_recorded_cannot_be_chosen(
     recorded.measurements = [m for m in recorded.measurements if m.mode != "graph"]
     window = make_window(worker=False)
     open_recorded(qtbot, window, recorded)
-    assert not window.workspace.panels.run.switch.isEnabled()
-    assert window.workspace.panels.run.modes.button("eager").isEnabled()
+    run = window.workspace.panels.run
+    assert not run.switch.isEnabled()
+    assert [mode for mode in run.table.figures.modes if run.table.figures.is_available(mode)] == ["eager", "compiled"]
+    click_mode(qtbot, window, "graph")
+    assert run.modes == ["compiled"]
 
 
 def test_without_gpu_the_panel_says_so(make_window: MakeWindow, qtbot: QtBot) -> None:
@@ -113,11 +205,12 @@ def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, q
         qtbot.mouseClick(window.start_page.gallery.findChild(Card, "example:relu_add_mul"), LEFT)
     assert window.toolbar.target.itemText(0) == "Test GPU (this machine)"
     run = window.workspace.panels.run
-    qtbot.waitUntil(lambda: run.plot is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: is_seen(run.plot), timeout=20_000)
     qtbot.mouseClick(run.start_button, LEFT)
     qtbot.waitUntil(lambda: bool(run.record.rows()), timeout=10_000)
+    qtbot.waitUntil(lambda: run.plot.facets[0].shades == [(0, 10)], timeout=5_000)  # the warm-up
     switch(qtbot, window)
-    qtbot.waitUntil(lambda: 0 < last_cpu(window) < LEVELS["compiled"], timeout=10_000)
+    qtbot.waitUntil(lambda: 0 < latest(window)[0] < LEVELS["compiled"], timeout=10_000)
     qtbot.mouseClick(run.start_button, LEFT)
     report = window.session.report
     assert report is not None
@@ -146,18 +239,27 @@ def test_without_eager_there_is_no_speedup() -> None:
     assert record.rows()[0].speedup is None
 
 
-@pytest.mark.parametrize(
-    ("mode", "replay", "key"),
-    [("eager", False, "eager"), ("eager", True, "eager"), ("compiled", False, "compiled"), ("compiled", True, "graph")],
-)
-def test_replay_turns_compiled_into_graph(mode: str, replay: bool, key: str) -> None:
-    assert mode_key(mode, replay) == key
+def test_record_finds_iterations_again_after_it_dropped_early_ones() -> None:
+    record = RunRecord()
+    for turn in range(40):
+        record.add("eager", [float(turn)] * 1000, [0.0] * 1000)
+        record.add("graph", [float(turn)] * 1000, [1.0] * 1000)
+    assert record.total == 80_000
+    assert 0 < record.first <= 80_000 - KEPT
+    assert record.place(79_999) == ("graph", 39_999, False)
+    assert record.run_number("graph", 39_999) == 79_999
+    assert record.run_number("eager", 10) is None
+    series = record.series("eager")
+    assert series.first + len(series.cpu) == 40_000
+    assert series.cpu[-1] == 39.0
+    assert record.segments[0].start <= record.first
 
 
 def test_figures_model(qtmodeltester: Any) -> None:
     record = RunRecord()
     record.add("eager", [1234.5] * 3, [10.0] * 3)
-    model = RunTableModel()
+    model = RunTableModel(light())
     model.set_rows(record.rows())
     qtmodeltester.check(model)
     assert [model.index(0, column).data() for column in (0, 1, 4, 7)] == ["Eager", "1,234", "10.0", "1.00x"]
+    assert model.index(1, 1).data() == "–"

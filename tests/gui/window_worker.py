@@ -35,7 +35,8 @@ from compiler.report import Measurement, Percentiles
 from tests.fake_reports import H100, transformer_report
 
 LOCAL = msgspec.structs.replace(H100, name="test_gpu", title="Test GPU", local=True)
-LEVELS = {"eager": 500.0, "compiled": 120.0, "graph": 20.0}  # CPU microseconds that tell the modes apart
+# CPU microseconds that tell the modes apart
+LEVELS = {"eager": 500.0, "compiled": 120.0, "graph": 20.0, "inductor": 90.0, "inductor-graph": 30.0}
 
 
 class Worker:
@@ -44,7 +45,7 @@ class Worker:
     def __init__(self, has_gpu: bool) -> None:
         self._has_gpu = has_gpu
         self._lock = threading.Lock()
-        self._mode = ""
+        self._modes: list[str] = []
         self._running = threading.Event()
 
     def send(self, event: Event) -> None:
@@ -62,11 +63,11 @@ class Worker:
                 case Compile() as command:
                     self._compile(command)
                 case StartRun() as command:
-                    self._mode = _measured(command.mode, command.replay)
+                    self._modes = command.modes
                     self._running.set()
                     threading.Thread(target=self._run, args=(command.id,), daemon=True).start()
                 case SetRun() as command:
-                    self._mode = _measured(command.mode, command.replay)
+                    self._modes = command.modes
                 case StopRun():
                     self._running.clear()
 
@@ -92,8 +93,15 @@ class Worker:
 
     def _run(self, command_id: int) -> None:
         recorded: dict[str, list[float]] = {}
+        turn = 0
         while self._running.is_set():
-            mode = self._mode
+            modes = self._modes
+            mode = modes[turn % len(modes)]
+            turn += 1
+            if mode not in recorded:
+                warm = [LEVELS[mode] * 2] * 10
+                self.send(RunState(command_id, "warmup", mode))
+                self.send(Samples(command_id, mode, 0, warm, warm, warmup=True))
             values = recorded.setdefault(mode, [])
             batch = [LEVELS[mode] + i for i in range(10)]
             self.send(Samples(command_id, mode, len(values), batch, [value / 2 for value in batch]))
@@ -108,11 +116,7 @@ class Worker:
                     Measurement(mode, LOCAL.title, len(cpu), zero, zero, cpu_samples=cpu, gpu_samples=gpu),
                 )
             )
-        self.send(RunState(command_id, "stopped", self._mode))
-
-
-def _measured(mode: str, replay: bool) -> str:
-    return "graph" if replay and mode == "compiled" else mode
+        self.send(RunState(command_id, "stopped", ""))
 
 
 if __name__ == "__main__":

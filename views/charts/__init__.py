@@ -1,0 +1,1 @@
+"""Charts painted by ourselves: scales, axes, and a widget that shows and exports them."""

@@ -1,0 +1,197 @@
+"""A widget that paints one chart: axes in the theme's look, export as PNG and SVG, a menu to copy and save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
+
+from views.charts.scale import Scale, tick_text
+from views.theme import Theme, mix
+
+_TICK_POINTS = 8.5
+LEFT, BOTTOM = 52.0, 34.0  # room for an axis with its ticks and title
+
+
+class Chart(QWidget):
+    """Subclasses paint into any rectangle, so that the same code draws on the screen and into a file."""
+
+    def __init__(self, name: str, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.theme = theme
+        self.setAccessibleName(name)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumSize(120, 80)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        self.update()
+
+    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
+        """Paint everything into ``area``."""
+        raise NotImplementedError
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The chart on the theme's surface."""
+        with QPainter(self) as painter:
+            painter.fillRect(self.rect(), self.theme.surface)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self.paint_chart(painter, QRectF(self.rect()))
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Copy and save."""
+        menu = QMenu(self)
+        menu.addAction("Copy as picture").triggered.connect(lambda: QApplication.clipboard().setPixmap(self.picture()))
+        menu.addAction("Save as PNG…").triggered.connect(lambda: self._ask_and_save("png"))
+        menu.addAction("Save as SVG…").triggered.connect(lambda: self._ask_and_save("svg"))
+        menu.exec(event.globalPos())
+
+    def picture(self, ratio: float = 2.0) -> QPixmap:
+        """The chart as it is, at ``ratio`` pixels to a point."""
+        made = QPixmap(self.size() * ratio)
+        made.setDevicePixelRatio(ratio)
+        made.fill(self.theme.surface)
+        with QPainter(made) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            self.paint_chart(painter, QRectF(self.rect()))
+        return made
+
+    def save(self, path: Path) -> None:
+        """Write the chart as SVG, or as PNG where ``path`` does not end in ``.svg``.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if path.suffix.lower() == ".svg":
+            save_svg(path, self.size(), self.theme.surface, self.accessibleName(), self.paint_chart)
+        elif not self.picture().save(str(path), "PNG"):
+            raise OSError(f"{path} cannot be written.")
+
+    def _ask_and_save(self, kind: str) -> None:
+        from PySide6.QtWidgets import QFileDialog, QMessageBox
+
+        name = self.accessibleName().lower().replace(" ", "-")
+        chosen, _ = QFileDialog.getSaveFileName(self, "Save the chart", f"{name}.{kind}", f"*.{kind}")
+        if not chosen:
+            return
+        try:
+            self.save(Path(chosen))
+        except OSError as error:
+            QMessageBox.warning(self, "Not saved", f"{error} Choose another folder.")
+
+
+def save_svg(
+    path: Path, size: QSize, background: QColor, title: str, paint: Callable[[QPainter, QRectF], None]
+) -> None:
+    """Write what ``paint`` draws as SVG.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    from PySide6.QtCore import QBuffer, QIODevice
+    from PySide6.QtSvg import QSvgGenerator
+
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(buffer)
+    generator.setSize(size)
+    generator.setViewBox(QRect(0, 0, size.width(), size.height()))
+    generator.setTitle(title)
+    with QPainter(generator) as painter:
+        area = QRectF(0, 0, size.width(), size.height())
+        painter.fillRect(area, background)
+        paint(painter, area)
+    path.write_bytes(bytes(buffer.data().data()))
+
+
+def draw_axes(
+    painter: QPainter,
+    theme: Theme,
+    box: QRectF,
+    x: Scale,
+    y: Scale,
+    titles: tuple[str, str],
+    *,
+    x_text: Callable[[float], str] = tick_text,
+    y_text: Callable[[float], str] = tick_text,
+) -> None:
+    """Grid lines, ticks and titles around ``box``. An empty title leaves its axis without texts."""
+    painter.save()
+    painter.setFont(theme.ui_font(_TICK_POINTS))
+    grid = QPen(mix(theme.surface, theme.muted, 0.16), 1.0)
+    for value in y.ticks(34.0):
+        at = round(y.px(value)) + 0.5
+        painter.setPen(grid)
+        painter.drawLine(int(box.left()), int(at), int(box.right()), int(at))
+        if titles[1]:
+            painter.setPen(theme.muted)
+            where = QRectF(box.left() - 80, at - 9, 74, 18)
+            painter.drawText(where, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, y_text(value))
+    metrics = QFontMetricsF(painter.font())
+    for value in x.ticks(66.0):
+        at = x.px(value)
+        painter.setPen(theme.border)
+        painter.drawLine(int(at), int(box.bottom()), int(at), int(box.bottom()) + 4)
+        if titles[0]:
+            text = x_text(value)
+            width = metrics.horizontalAdvance(text)
+            left = min(max(at - width / 2, box.left() - 6), box.right() + 8 - width)
+            painter.setPen(theme.muted)
+            painter.drawText(QRectF(left, box.bottom() + 4, width + 2, 15), Qt.AlignmentFlag.AlignLeft, text)
+    painter.setPen(QPen(theme.border, 1.0))
+    painter.drawLine(int(box.left()), int(box.bottom()), int(box.right()), int(box.bottom()))
+    painter.setPen(theme.muted)
+    if titles[0]:
+        where = QRectF(box.left(), box.bottom() + 17, box.width(), 16)
+        painter.drawText(where, Qt.AlignmentFlag.AlignRight, titles[0])
+    if titles[1]:
+        painter.drawText(QRectF(box.left() - 80, box.top() - 25, 74, 16), Qt.AlignmentFlag.AlignRight, titles[1])
+    painter.restore()
+
+
+def draw_legend(painter: QPainter, theme: Theme, left: float, top: float, keys: list[tuple[str, QColor]]) -> float:
+    """Keys in a row from ``left``; returns where they end."""
+    painter.save()
+    painter.setFont(theme.ui_font(9.0))
+    metrics = QFontMetricsF(painter.font())
+    for text, color in keys:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(color)
+        painter.drawRoundedRect(QRectF(left, top + 6.5, 14, 3), 1.5, 1.5)
+        painter.setPen(theme.muted)
+        width = metrics.horizontalAdvance(text)
+        painter.drawText(QRectF(left + 19, top, width + 2, 16), Qt.AlignmentFlag.AlignVCenter, text)
+        left += 19 + width + 16
+    painter.restore()
+    return left
+
+
+def draw_tip(painter: QPainter, theme: Theme, area: QRectF, x: float, y: float, lines: list[str]) -> None:
+    """A small box with ``lines`` beside a point, inside ``area``; the first line is strong."""
+    if not lines:
+        return
+    painter.save()
+    strong, plain = theme.ui_font(9.0), theme.ui_font(9.0)
+    strong.setWeight(QFont.Weight.DemiBold)
+    fonts = [strong, *([plain] * (len(lines) - 1))]
+    width = max(QFontMetricsF(f).horizontalAdvance(text) for f, text in zip(fonts, lines, strict=True)) + 20
+    height = 17.0 * len(lines) + 10
+    left = x + 12 if x + 12 + width <= area.right() else x - 12 - width
+    left = max(left, area.left() + 2)
+    top = min(max(y - height / 2, area.top() + 2), area.bottom() - height - 2)
+    painter.setPen(QPen(theme.border, 1.0))
+    painter.setBrush(theme.raised)
+    painter.drawRoundedRect(QRectF(round(left) + 0.5, round(top) + 0.5, width, height), 6, 6)
+    painter.setPen(theme.text)
+    for row, text in enumerate(lines):
+        painter.setFont(fonts[row])
+        where = QRectF(left + 10, top + 5 + 17 * row, width, 17)
+        painter.drawText(where, Qt.AlignmentFlag.AlignVCenter, text)
+        painter.setPen(theme.muted)
+    painter.restore()
