@@ -7,6 +7,7 @@ Layout: ``manifest.json`` (format and schema version), ``report.msgpack`` (the r
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import zipfile
@@ -125,8 +126,8 @@ def check_place(path: Path) -> None:
         SessionError: it could not.
     """
     folder = path.parent
-    if path.is_dir():
-        reason = "it is a folder"
+    if path.exists() and not path.is_file():
+        reason = _not_a_file(path)
     elif not folder.is_dir():
         reason = f"there is no folder {folder}"
     elif not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
@@ -147,8 +148,8 @@ def save_session(path: Path, report: Report, layouts: Mapping[str, bytes] | None
     # made beside the target, so that the last step is a rename on one file system
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        if path.is_dir():
-            raise IsADirectoryError(21, "it is a folder")
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, _not_a_file(path))
         with open(temporary, "xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in _members(report, layouts):
                 archive.writestr(_info(name), data)
@@ -160,6 +161,11 @@ def save_session(path: Path, report: Report, layouts: Mapping[str, bytes] | None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _not_a_file(path: Path) -> str:
+    """What stands where a session should go. A rename over a device (/dev/null) would take the device's place."""
+    return "it is a folder" if path.is_dir() else "it is no regular file"
 
 
 def open_session(path: Path) -> Session:

@@ -13,6 +13,8 @@ from torch._guards import TracingContext
 
 from compiler.decompositions import decomposition_table
 from compiler.dynamo_log import DynamoLog
+from compiler.errors import CompileError
+from compiler.fallback import eager_region
 from compiler.lowering.extern import mutated_arguments
 from compiler.options import parse_options
 from compiler.random_numbers import draw_from_seeds
@@ -119,16 +121,23 @@ def _compiler(session: Session, kind: str, number: int) -> Callable[[torch.fx.Gr
 
 
 def _build(session: Session, graph: torch.fx.GraphModule, name: str, kind: str, static: frozenset[int]) -> Region:
-    region = compile_region(
-        graph,
-        name=name,
-        kind=kind,
-        target=session.target,
-        library=session.library,
-        on_stage=session.on_stage,
-        span=session.span(),
-    )
+    try:
+        region = compile_region(
+            graph,
+            name=name,
+            kind=kind,
+            target=session.target,
+            library=session.library,
+            on_stage=session.on_stage,
+            span=session.span(),
+        )
+    except CompileError as error:
+        if session.library.options.fallback != "eager":
+            raise
+        region = eager_region(graph, name, kind, error)
     session.regions.append(region)
+    if region.fallback is not None:
+        return as_captured(region)
     if session.executable is not None:
         run = emptying(session.executable(region))
     else:
@@ -183,15 +192,20 @@ def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozen
     devices |= {b.device for b in region.plan.buffers.values() if b.device.type == "cuda"}
     if devices:
         if any(k.binary is None for k in used):
-            return emptying(lambda args: tuple(region.graph(*args)))
+            return as_captured(region)
         index = max(next(iter(devices)).index or 0, 0)
         launchers = {k.name: gpu_launcher(k, index) for k in used}
     elif interpreting():
         launchers = {k.name: interpreted_launcher(k) for k in used}
     else:
-        return emptying(lambda args: tuple(region.graph(*args)))
+        return as_captured(region)
     call = build(region.wrapper, region.wrapper_names, launchers)
     return Executable(call, region.program.inputs, static=static, mutated=mutated_inputs(region.graph))
+
+
+def as_captured(region: CompiledRegion) -> Region:
+    """What runs the region's captured graph op by op."""
+    return emptying(lambda args: tuple(region.graph(*args)))
 
 
 def static_inputs(graph: torch.fx.GraphModule, kind: str) -> frozenset[int]:

@@ -65,22 +65,26 @@ def describe_kernels(regions: Sequence[CompiledRegion], library: KernelLibrary, 
 
 
 def _kernel(kernel: CompiledKernel, launches: int, lines: dict[int, list[str]], target: r.Target) -> r.Kernel:
-    source = kernel.source
+    source, facts = kernel.source, kernel.facts
     memory_us = source.bytes / (target.bandwidth_gbs * 1e3)
     compute_us = source.flops / (target.tflops_fp32 * 1e6)
     return r.Kernel(
         name=kernel.name,
         source=kernel.text,
-        irs=kernel.irs,
+        irs=facts.irs,
         grid=list(kernel.grid),
         config=kernel.config.as_dict(),
-        registers=kernel.registers,
-        spills=kernel.spills,
-        shared_bytes=kernel.shared_bytes,
+        registers=facts.registers,
+        spills=facts.spills,
+        shared_bytes=facts.shared_bytes,
         estimated_bytes=source.bytes,
         estimated_flops=source.flops,
         estimated_us=max(memory_us, compute_us),
         launches=launches,
+        warps=facts.warps,
+        stages=facts.stages,
+        occupancy=facts.occupancy,
+        ir_lines=facts.ir_lines,
         line_nodes=lines,
         trials=kernel.trials,
         error=kernel.error,

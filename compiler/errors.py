@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class CompileError(Exception):
     """A stage could not do its work.
 
-    ``stage`` is the stage's name, ``node`` the FX node at fault (or ""), ``hint`` what the user can do next.
+    ``stage`` is the stage's name, ``node`` the FX node at fault (or ""), ``source`` the user's line behind that node
+    ("model.py:12, in forward: return x @ y", or ""), ``hint`` what the user can do next.
     """
 
-    def __init__(self, message: str, *, stage: str = "", node: str = "", hint: str = "") -> None:
+    def __init__(self, message: str, *, stage: str = "", node: str = "", hint: str = "", source: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.stage = stage
         self.node = node
         self.hint = hint
+        self.source = source
 
     def __str__(self) -> str:
-        place = f" (stage {self.stage}, node {self.node})" if self.node else f" (stage {self.stage})"
-        return self.message + (place if self.stage else "")
+        parts = [f"stage {self.stage}"] if self.stage else []
+        parts += [f"node {self.node}"] if self.node else []
+        parts += [self.source] if self.source else []
+        return self.message + (f" ({', '.join(parts)})" if parts else "")
+
+
+@contextmanager
+def at_node(node: str) -> Iterator[None]:
+    """Whatever goes wrong inside is said to have gone wrong at this FX node.
+
+    Raises:
+        CompileError: in place of any other exception.
+    """
+    try:
+        yield
+    except CompileError:
+        raise
+    except Exception as error:
+        raise CompileError(sentence(error), node=node) from error
+
+
+def sentence(error: BaseException) -> str:
+    """An exception in one line: its type, and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

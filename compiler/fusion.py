@@ -25,6 +25,7 @@ from typing import Any
 
 import sympy
 
+from compiler.errors import CompileError, sentence
 from compiler.index import Expr, LoopVar, coefficients, contiguous_strides, floor_div, mod, product, substitute
 from compiler.ir import Extern, Load, Loop, Program, ScalarRef, Step, TensorRef, Value, rewrite
 from compiler.ops import cast, const, op, round_to
@@ -253,6 +254,8 @@ class _Partitioner:
                     merged = True
                 except _Refuse as refusal:
                     self.refused[a, b] = Refused(self._fx(a), self._fx(b), refusal.rule, refusal.detail, saved)
+                except Exception as error:
+                    raise CompileError(sentence(error), node=self._fx(b)) from error
             if not merged:
                 break
         apart = {pair: r for pair, r in self.refused.items() if self.group_of[pair[0]] is not self.group_of[pair[1]]}

@@ -76,6 +76,9 @@ class Options:
         "Elements that one program of a pointwise kernel computes. 0: chosen from its size.",
         choices=(0, 64, 128, 256, 512, 1024, 2048, 4096),
     )
+    autotune: bool = option(
+        True, "On the GPU compiled for, time kernels that move much in several configurations and take the fastest."
+    )
     random: str = option(
         "kernel",
         "Where random numbers are drawn: in kernels from a seed drawn for each call, or by ATen's ops, which "
@@ -83,6 +86,12 @@ class Options:
         choices=("kernel", "eager"),
     )
     memory_reuse: bool = option(True, "Let a buffer take over the storage of one that nothing reads any more.")
+    fallback: str = option(
+        "none",
+        "What becomes of a region on which a stage of the compiler fails: none stops with the error, eager runs the "
+        "captured graph as it is.",
+        choices=("none", "eager"),
+    )
 
 
 DEFAULTS = Options()

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from compiler.errors import CompileError
+from compiler.errors import CompileError, sentence
 from compiler.options import parse_options
 from compiler.region import OnStage, StageEvent
 from compiler.report import GraphBreak, Report, Stage, Target
@@ -147,7 +147,7 @@ def run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bo
         inner = error.inner_exception
         if isinstance(inner, CompileError):
             raise inner from error
-        raise CompileError(f"{type(inner).__name__}: {inner}", stage="capture") from error
+        raise CompileError(sentence(inner), stage="capture") from error
 
 
 def _report(
@@ -173,6 +173,11 @@ def _report(
         sources=files,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+    report.notes += [
+        f"Region {region.name} runs in eager, as the option fallback=eager has it: {region.fallback}."
+        for region in session.regions
+        if region.fallback is not None
+    ]
     failed = [k.name for k in report.kernels if k.error]
     if failed:
         report.notes.append(

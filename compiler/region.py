@@ -9,22 +9,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import torch
 
-from compiler.codegen.compile import CompiledKernel, compile_binary, describe, load_function
+from compiler.codegen.binary import read_binary
+from compiler.codegen.compile import CompiledKernel, compile_binary, load_function
 from compiler.codegen.config import choose_config, configs, grid_of
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.wrapper import generate_wrapper
-from compiler.errors import CompileError
+from compiler.errors import CompileError, sentence
 from compiler.fusion import Partition, partition
 from compiler.ir import Program
 from compiler.layout import channels_last, wants_channels_last
 from compiler.lowering.graph import lower_graph
 from compiler.memory import MemoryPlan, plan_memory
 from compiler.options import DEFAULTS, Options
+from compiler.provenance import provenance_of
 from compiler.report import Stage, Target
 from compiler.runtime.autotune import fastest, trials, worth_tuning
 from compiler.runtime.executable import gpu_launcher
@@ -63,6 +64,7 @@ class CompiledRegion:
     wrapper: str
     wrapper_names: dict[str, Any]
     stages: list[Stage] = field(default_factory=list)
+    fallback: CompileError | None = None  # why nothing was compiled, and the graph runs as captured
 
 
 class KernelLibrary:
@@ -78,7 +80,7 @@ class KernelLibrary:
         self.binaries = binaries
         self.texts = texts
         # Times mean something only on the GPU that the kernels are for.
-        self._tunes = binaries and target.local
+        self._tunes = binaries and target.local and options.autotune
         self.by_source: dict[str, CompiledKernel] = {}
         self.failures: list[str] = []
 
@@ -120,7 +122,9 @@ class KernelLibrary:
                     self._tune(kernel, tuned[id(kernel)])
             if self.texts:
                 whole = [k for k in kernels if k.binary is not None]
-                list(pool.map(partial(describe, target=self.target, disassemble=True), whole))
+                facts = pool.map(lambda kernel: read_binary(kernel.binary, self.target), whole)
+                for kernel, read in zip(whole, facts, strict=True):
+                    kernel.facts = read
 
     def _compile_one(self, kernel: CompiledKernel) -> None:
         try:
@@ -130,7 +134,7 @@ class KernelLibrary:
 
     def _candidates(self, kernel: CompiledKernel) -> list[CompiledKernel]:
         """The kernel itself and copies in the other configurations that are worth a try."""
-        others = [c for c in configs(kernel.source, self.target) if c != kernel.config][:MAX_TRIALS]
+        others = [c for c in configs(kernel.source, self.target, self.options) if c != kernel.config][:MAX_TRIALS]
         return [kernel, *(replace(kernel, config=c, grid=grid_of(kernel.source, c)) for c in others)]
 
     def _tune(self, kernel: CompiledKernel, candidates: Sequence[CompiledKernel]) -> None:
@@ -203,10 +207,10 @@ def compile_region(
         start = time.perf_counter()
         try:
             yield
-        except CompileError:
-            raise
+        except CompileError as error:
+            raise _located(error, title, graph) from (error.__cause__ or error)
         except Exception as error:
-            raise CompileError(f"{type(error).__name__}: {error}", stage=title) from error
+            raise CompileError(sentence(error), stage=title) from error
         ms = (time.perf_counter() - start) * 1e3
         stages.append(Stage(title, ms, name))
         if on_stage is not None:
@@ -231,6 +235,20 @@ def compile_region(
         kernels = library.add([s for s in steps if isinstance(s, Launch)], progress)
         wrapper, names = generate_wrapper(program, steps, plan, kernels)
     return CompiledRegion(name, kind, graph, program, parts, steps, plan, kernels, wrapper, names, stages)
+
+
+def _located(error: CompileError, stage: str, graph: torch.fx.GraphModule) -> CompileError:
+    """The error with the stage it happened in and the user's line behind its node."""
+    node = next((n for n in graph.graph.nodes if n.name == error.node), None)
+    frames = provenance_of(node).frames if node is not None else []
+    source = f"{frames[0].file}:{frames[0].line}, in {frames[0].function}: {frames[0].code}" if frames else ""
+    return CompileError(
+        error.message,
+        stage=error.stage or stage,
+        node=error.node,
+        source=source,
+        hint=error.hint or "The option fallback=eager runs this part of the model without compiling it.",
+    )
 
 
 def launch_counts(regions: Sequence[CompiledRegion]) -> Mapping[str, int]:

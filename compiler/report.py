@@ -43,6 +43,7 @@ class ExternReason(StrEnum):
     HOST_SYNC = "host_sync"  # moves a value to the CPU (.item(), .cpu())
     CPU_TENSOR = "cpu_tensor"  # lives on the CPU while the region runs on a GPU
     TOO_SMALL_TO_HELP = "too_small_to_help"
+    COMPILE_FAILED = "compile_failed"  # a stage failed on the region, and the option fallback=eager runs it as captured
 
 
 class RefusalRule(StrEnum):
@@ -285,7 +286,7 @@ class Kernel(msgspec.Struct, omit_defaults=True):
     grid: list[int] = []
     config: dict[str, int] = {}  # XBLOCK, RBLOCK, num_warps, num_stages
     registers: int | None = None
-    spills: int | None = None
+    spills: int | None = None  # bytes of local memory per thread that registers were spilled to
     shared_bytes: int | None = None
     estimated_bytes: int = 0
     estimated_flops: int = 0
@@ -297,6 +298,7 @@ class Kernel(msgspec.Struct, omit_defaults=True):
     occupancy: float | None = None  # 0..1, of the multiprocessor's warps; computed from registers and shared memory
     ir_lines: dict[str, list[int]] = {}  # IR -> for each of its lines the line of ``source`` it came from, 0 for none
     line_nodes: dict[int, list[str]] = {}  # line of ``source`` (1-based) -> FX nodes "region/node" it computes
+    lines_exact: bool = True  # False where ``line_nodes`` was inferred, not recorded as the line was written
     trials: list[Trial] = []  # empty where nothing was tuned: no GPU, or too little data for it to matter
     error: str = ""  # why compiling it for the target failed
 

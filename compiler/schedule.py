@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from compiler.codegen.kernel import KernelSource, generate_kernel
+from compiler.errors import at_node
 from compiler.fusion import FusionGroup, Partition
 from compiler.ir import Buffer, Extern, Program, TensorRef
 from compiler.options import DEFAULTS, Options
@@ -50,7 +51,8 @@ def schedule(partition: Partition, program: Program, options: Options = DEFAULTS
         needed = [loop.buffer for loop in unit.loops if loop.name in returned or readers[loop.name] - {position}]
         if not needed:
             continue  # nothing reads it: dead code that the capture left behind
-        kernel = generate_kernel(unit, [b.name for b in needed], options)
+        with at_node(needed[-1].fx_node):
+            kernel = generate_kernel(unit, [b.name for b in needed], options)
         result.append(Launch(f"group{len(result)}", unit, kernel, tuple(needed)))
     return result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 import zipfile
@@ -165,6 +166,13 @@ class TestSaving:
     def test_a_folder_in_the_way(self, report: Report, tmp_path: Path) -> None:
         with pytest.raises(SessionError, match="cannot be written: it is a folder"):
             save_session(tmp_path, report)
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="no such files there")
+    def test_a_device_or_pipe_is_left_alone(self, tmp_path: Path, report: Report) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(SessionError, match="it is no regular file"):
+            save_session(tmp_path / "pipe", report)
+        assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
     def test_no_permission(self, report: Report, tmp_path: Path) -> None:

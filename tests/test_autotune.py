@@ -53,7 +53,7 @@ def test_a_tuned_kernel_runs_in_its_fastest_configuration(monkeypatch: pytest.Mo
     assert kernel.binary is seen[-1].binary
     assert kernel.grid == grid_of(kernel.source, kernel.config)
     assert [trial.config for trial in kernel.trials] == [candidate.config.as_dict() for candidate in seen]
-    assert kernel.registers, "the texts are of the chosen binary"
+    assert kernel.facts.registers, "the texts are of the chosen binary"
 
 
 def test_little_kernels_and_far_targets_are_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,4 +30,4 @@ def test_to_ptx(name: str) -> None:
     function, inputs = FAMILIES[name]
     region, library = compiled(function, *inputs, binaries=True)
     assert launches(region)
-    assert all("ptx" in kernel.irs for kernel in library.by_source.values())
+    assert all("ptx" in kernel.binary.asm for kernel in library.by_source.values())

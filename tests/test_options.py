@@ -14,10 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.backend import fusescope
+from compiler.codegen.config import configs
 from compiler.errors import CompileError
 from compiler.options import DEFAULTS, Options, describe_options, parse_options
 from compiler.report import RefusalRule
-from tests.graphs import compiled, launches, partitioned, rules
+from tests.graphs import TARGET, compiled, launches, partitioned, rules
 
 ROW = torch.empty(64, 300)
 
@@ -121,6 +122,13 @@ def test_num_warps_and_pointwise_block() -> None:
     assert kernel.grid[0] == -(-ROW.numel() // 4096)
     _, library = compiled(torch.relu, torch.empty(3), options=Options(pointwise_block=4096))
     assert next(iter(library.by_source.values())).config.blocks == {"XBLOCK": 4}
+
+
+def test_a_fixed_option_leaves_no_other_configuration_to_try() -> None:
+    options = Options(num_warps=2, pointwise_block=64)
+    kernel = launches(compiled(torch.relu, ROW, options=options)[0])[0].kernel
+    assert len(configs(kernel, TARGET)) > 2
+    assert [(c.blocks, c.num_warps) for c in configs(kernel, TARGET, options)] == [({"XBLOCK": 64}, 2)]
 
 
 def test_memory_reuse() -> None:

@@ -40,6 +40,7 @@ def _sections(report: Report) -> Iterator[str]:
         f"{len(report.regions)} regions, {groups} fusion groups, {len(report.kernels)} kernels, {calls} extern calls, "
         f"{len(report.graph_breaks)} graph breaks. {escape(versions)}. {escape(report.created)}</p>"
     )
+    yield from (f"<p>{escape(note)}</p>" for note in report.notes)
     if report.measurements:
         yield _measurements(report.measurements)
     if report.kernels:

@@ -18,6 +18,8 @@ def summary(report: Report) -> str:
 
 def _parts(report: Report) -> Iterator[str]:
     yield _headline(report)
+    if report.notes:
+        yield "\n".join(f"Note: {note}" for note in report.notes)
     if report.regions:
         yield _regions(report)
     if calls := _extern_calls(report):

@@ -7,6 +7,7 @@ Files of the app and of installed packages are named from their own root ("resou
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,9 @@ import msgspec
 from app.sources.files import as_written_and_resolved, installed_root, installed_roots, own_text
 from app.worker.client import main_script
 from compiler.report import CudaGraph, GraphBreak, Guard, Provenance, Recompile, Report, SourceLine
+
+# Triton's cache keeps texts that another environment's installation is named in.
+_INSTALLED = re.compile(r"/[^\s\"'<>]*?/(?:site|dist)-packages/")
 
 
 @cache
@@ -76,7 +80,7 @@ def _text(text: str) -> str:
     """A generated text with the same renaming: comments and debug information name files too."""
     for prefix, instead in _prefixes():
         text = text.replace(prefix, instead)
-    return text
+    return _INSTALLED.sub("", text)
 
 
 @cache

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import linecache
-import re
-import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from compiler.codegen.binary import BinaryFacts
 from compiler.codegen.config import KernelConfig
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.text import POINTER_TYPES
 from compiler.report import Target, Trial
 
-IR_LEVELS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
-
 
 @dataclass
 class CompiledKernel:
-    """A named kernel in one configuration. ``binary`` is Triton's compiled object, None where compiling failed."""
+    """A named kernel in one configuration.
+
+    ``binary`` is Triton's compiled object, None where compiling failed; ``facts`` is what was read from it.
+    """
 
     name: str
     text: str
@@ -29,10 +27,7 @@ class CompiledKernel:
     grid: tuple[int, int, int]
     function: Any
     binary: Any = None
-    irs: dict[str, str] = field(default_factory=dict)
-    registers: int | None = None
-    spills: int | None = None
-    shared_bytes: int | None = None
+    facts: BinaryFacts = field(default_factory=BinaryFacts)
     error: str = ""
     trials: list[Trial] = field(default_factory=list)
 
@@ -70,48 +65,3 @@ def compile_binary(function: Any, source: KernelSource, config: KernelConfig, ta
 def constexpr_values(function: Any, source: KernelSource, config: KernelConfig) -> tuple[int, ...]:
     """The block sizes in the order of the function's last parameters."""
     return tuple(config.blocks[p] for p in function.arg_names[len(source.arguments) :])
-
-
-def describe(kernel: CompiledKernel, target: Target, *, disassemble: bool) -> None:
-    """Fill in the intermediate texts and the resources that the binary tells of."""
-    asm = kernel.binary.asm
-    kernel.irs = {level: asm[level] for level in IR_LEVELS if level in asm and isinstance(asm[level], str)}
-    kernel.shared_bytes = int(kernel.binary.metadata.shared)
-    if target.backend != "cuda":
-        return
-    usage = resource_usage(asm["cubin"])
-    kernel.registers, kernel.spills = usage.get("REG"), usage.get("LOCAL")
-    if disassemble:
-        sass = disassembly(asm["cubin"])
-        if sass:
-            kernel.irs["sass"] = sass
-
-
-def _tool(name: str) -> Path:
-    import triton
-
-    return Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
-
-
-def resource_usage(cubin: bytes) -> dict[str, int]:
-    """REG, STACK, SHARED, LOCAL (bytes a thread spills) as ``cuobjdump`` reports them; empty without the tool."""
-    text = _run_tool("cuobjdump", ["--dump-resource-usage"], cubin)
-    return {key: int(value) for key, value in re.findall(r"\b(REG|STACK|SHARED|LOCAL):(\d+)", text)}
-
-
-def disassembly(cubin: bytes) -> str:
-    """SASS with source lines as ``nvdisasm`` prints it; empty without the tool."""
-    return _run_tool("nvdisasm", ["--print-line-info", "--no-dataflow"], cubin) or _run_tool("nvdisasm", [], cubin)
-
-
-def _run_tool(name: str, options: Sequence[str], cubin: bytes) -> str:
-    import tempfile
-
-    tool = _tool(name)
-    if not tool.exists():
-        return ""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        done = subprocess.run([str(tool), *options, file.name], capture_output=True, text=True, check=False)
-    return done.stdout if done.returncode == 0 else ""

@@ -39,15 +39,22 @@ def _clamp(value: int, low: int, high: int) -> int:
 
 def choose_config(kernel: KernelSource, target: Target, options: Options = DEFAULTS) -> KernelConfig:
     """The default configuration, with what ``options`` fix."""
-    chosen = configs(kernel, target)[0]
-    if options.pointwise_block and list(chosen.blocks) == ["XBLOCK"]:
+    return configs(kernel, target, options)[0]
+
+
+def configs(kernel: KernelSource, target: Target, options: Options = DEFAULTS) -> list[KernelConfig]:
+    """Configurations worth trying, the default first; they differ only in what ``options`` leave open."""
+    return _unique([_fixed(choice, kernel, options) for choice in _choices(kernel, target)])
+
+
+def _fixed(choice: KernelConfig, kernel: KernelSource, options: Options) -> KernelConfig:
+    if options.pointwise_block and list(choice.blocks) == ["XBLOCK"]:
         block = min(options.pointwise_block, next_power_of_2(kernel.domain.x.numel))
-        chosen = KernelConfig({"XBLOCK": block}, _warps(block, 8), chosen.num_stages)
-    return replace(chosen, num_warps=options.num_warps) if options.num_warps else chosen
+        choice = KernelConfig({"XBLOCK": block}, _warps(block, 8), choice.num_stages)
+    return replace(choice, num_warps=options.num_warps) if options.num_warps else choice
 
 
-def configs(kernel: KernelSource, target: Target) -> list[KernelConfig]:
-    """Configurations worth trying, the default first."""
+def _choices(kernel: KernelSource, target: Target) -> list[KernelConfig]:
     domain = kernel.domain
     if domain.r is None:
         return _tiled(kernel, target) if domain.y is not None else _pointwise(kernel, target)

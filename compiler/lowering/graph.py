@@ -16,7 +16,7 @@ import sympy
 import torch
 from torch.utils import _pytree as pytree
 
-from compiler.errors import CompileError
+from compiler.errors import CompileError, at_node
 from compiler.index import Index, LoopVar, contiguous_strides, linear_index, product, unflatten
 from compiler.ir import (
     Buffer,
@@ -113,16 +113,17 @@ class GraphLowering:
         outputs: tuple[Any, ...] = ()
         for node in self.gm.graph.nodes:
             self.node = node
-            if node.op == "placeholder":
-                inputs.append(self._placeholder(node))
-            elif node.op == "get_attr":
-                self._attribute(node)
-            elif node.op == "call_function":
-                self._env[node] = self._call(node)
-            elif node.op == "output":
-                outputs = tuple(self._reference(self._arg(x)) for x in node.args[0])
-            else:
-                raise CompileError(f"an ATen graph has no {node.op} nodes", stage="lower", node=node.name)
+            with at_node(node.name):
+                if node.op == "placeholder":
+                    inputs.append(self._placeholder(node))
+                elif node.op == "get_attr":
+                    self._attribute(node)
+                elif node.op == "call_function":
+                    self._env[node] = self._call(node)
+                elif node.op == "output":
+                    outputs = tuple(self._reference(self._arg(x)) for x in node.args[0])
+                else:
+                    raise CompileError(f"an ATen graph has no {node.op} nodes", node=node.name)
         return Program(tuple(inputs), self._constants, self._steps, outputs)
 
     def _placeholder(self, node: torch.fx.Node) -> Buffer | None:
