@@ -24,6 +24,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "bench": ("bench", "bench_command"),
         "verify": ("compile", "verify_command"),
         "show": ("show", "show_command"),
+        "diff": ("diff", "diff_command"),
         "export": ("export", "export_command"),
         "targets": ("info", "targets_command"),
         "examples": ("info", "examples_command"),

@@ -65,6 +65,11 @@ def build_parser() -> Parser:
     what.add_argument("--kernel", metavar="NAME", help="the generated text of one kernel")
     add.add_argument("--ir", choices=IRS, default="triton", help="which text of the kernel (default: triton)")
 
+    add = command("diff", "compare two sessions: of two compilers, or before and after a change")
+    add.add_argument("a", type=Path, metavar="A.fscope", help=_SESSION_HELP)
+    add.add_argument("b", type=Path, metavar="B.fscope", help=_SESSION_HELP)
+    add.add_argument("--json", action="store_true", help="what differs as JSON, with the kernels' whole diffs")
+
     add = command("export", "write parts of a session for other programs")
     add.add_argument("session", type=Path, metavar="X.fscope", help=_SESSION_HELP)
     forms = add.add_mutually_exclusive_group(required=True)

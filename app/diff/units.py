@@ -1,0 +1,131 @@
+"""Groups and extern calls of two regions by the nodes they compute: the same, split, merged, moved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from app.diff.records import Cost, GroupDiff, NodeMatch, Status
+from compiler.report import ExternCall, Group, Kernel, Region
+
+Unit = Group | ExternCall
+
+
+def units_of(region: Region) -> list[Unit]:
+    """What the region launches, in order."""
+    units: list[Unit] = [*region.groups, *region.extern_calls]
+    return sorted(units, key=lambda unit: unit.order)
+
+
+def owners(units: Iterable[Unit]) -> dict[str, str]:
+    """Node -> the unit that computes it; of several, one that does not merely compute it again."""
+    found: dict[str, str] = {}
+    recomputing: dict[str, str] = {}
+    for unit in units:
+        again = set(unit.recomputed) if isinstance(unit, Group) else set()
+        for node in unit.nodes:
+            (recomputing if node in again else found).setdefault(node, unit.name)
+    return recomputing | found
+
+
+def compare_units(
+    a: Region,
+    b: Region,
+    matches: Sequence[NodeMatch],
+    kernels_a: Mapping[str, Kernel],
+    kernels_b: Mapping[str, Kernel],
+) -> list[GroupDiff]:
+    """Every unit of both regions in exactly one entry, in the order of ``a``, what only ``b`` has at the end.
+
+    Nodes that only one side computes (a view that costs nothing here, and is part of a kernel there) tell nothing
+    about grouping and are left out of the comparison.
+    """
+    units_a = {unit.name: unit for unit in units_of(a)}
+    units_b = {unit.name: unit for unit in units_of(b)}
+    owner_a, owner_b = owners(units_a.values()), owners(units_b.values())
+    shared = [match for match in matches if match.a in owner_a and match.b in owner_b]
+    joined = _components(
+        [f"a{name}" for name in units_a] + [f"b{name}" for name in units_b],
+        [(f"a{owner_a[match.a]}", f"b{owner_b[match.b]}") for match in shared],
+    )
+    inferred_a = {owner_a[match.a] for match in shared if not match.exact}
+    result = []
+    for members in joined:
+        in_a = [units_a[name[1:]] for name in members if name.startswith("a")]
+        in_b = [units_b[name[1:]] for name in members if name.startswith("b")]
+        status, detail = _status(in_a, in_b)
+        result.append(
+            GroupDiff(
+                status=status,
+                a=[unit.name for unit in in_a],
+                b=[unit.name for unit in in_b],
+                nodes_a=_nodes(in_a),
+                nodes_b=_nodes(in_b),
+                exact=not any(unit.name in inferred_a for unit in in_a),
+                cost_a=cost(in_a, kernels_a),
+                cost_b=cost(in_b, kernels_b),
+                detail=detail,
+            )
+        )
+    return result
+
+
+def _components(names: Sequence[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Names that are linked, directly or through others, together; in the order of their first."""
+    leader = {name: name for name in names}
+
+    def find(name: str) -> str:
+        while leader[name] != name:
+            leader[name] = leader[leader[name]]
+            name = leader[name]
+        return name
+
+    for one, other in links:
+        leader[find(other)] = find(one)
+    members: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        members[find(name)].append(name)
+    return list(members.values())
+
+
+def _status(a: Sequence[Unit], b: Sequence[Unit]) -> tuple[Status, str]:
+    if not b:
+        return Status.REMOVED, "nothing of the other computes these nodes"
+    if not a:
+        return Status.ADDED, "nothing of the other computes these nodes"
+    if len(a) == 1 and len(b) == 1:
+        kinds = _kind(a[0]), _kind(b[0])
+        if kinds[0] == kinds[1]:
+            return Status.SAME, ""
+        return Status.CHANGED, f"{kinds[0]} became {kinds[1]}"
+    if len(a) == 1:
+        return Status.SPLIT, f"one became {len(b)}"
+    if len(b) == 1:
+        return Status.MERGED, f"{len(a)} became one"
+    return Status.MOVED, f"nodes of {len(a)} are divided among {len(b)} in another way"
+
+
+def _kind(unit: Unit) -> str:
+    return "an extern call" if isinstance(unit, ExternCall) else "a generated kernel"
+
+
+def _nodes(units: Sequence[Unit]) -> list[str]:
+    return list(dict.fromkeys(node for unit in units for node in unit.nodes))
+
+
+def cost(units: Sequence[Unit], kernels: Mapping[str, Kernel]) -> Cost:
+    """The units' cost together. A time is given only where every unit has one of the same kind."""
+    used = [kernels[unit.kernel] for unit in units if isinstance(unit, Group) and unit.kernel in kernels]
+    registers = [kernel.registers for kernel in used if kernel.registers is not None]
+    spills = [kernel.spills for kernel in used if kernel.spills is not None]
+    measured = [kernel.measured_us for kernel in used if kernel.measured_us is not None]
+    estimated = [kernel.estimated_us for kernel in used if kernel.estimated_us is not None]
+    times = measured if len(measured) == len(units) else estimated if len(estimated) == len(units) else []
+    return Cost(
+        launches=len(units),
+        bytes=sum(unit.estimated_bytes for unit in units),
+        us=sum(times) if times else None,
+        measured=bool(times) and times is measured,
+        registers=max(registers, default=None),
+        spills=max(spills, default=None),
+    )

@@ -1,0 +1,313 @@
+"""Two reports compared: node identity, how units correspond, kernels beside renaming, and what the command prints."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.cli import run
+from app.diff import Diff, Status, compare
+from app.diff.kernels import plain, renamed
+from app.diff.nodes import match_nodes
+from app.session import save_session
+from compiler.report import ExternCall, ExternReason, Node, Region, Report
+from tests.fake_reports import backward_region, transformer_region, transformer_report
+
+
+def copy_of(report: Report) -> Report:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report)
+
+
+@pytest.fixture
+def report() -> Report:
+    return transformer_report(160)
+
+
+def statuses(found: Diff) -> Counter[Status]:
+    return Counter(group.status for region in found.regions for group in region.groups)
+
+
+def renumbered(region: Region) -> Region:
+    """The region as another compiler would have it: other node and unit names, nothing else."""
+    name = {node.name: f"n{i}" for i, node in enumerate(region.nodes)}
+    nodes = [
+        msgspec.structs.replace(
+            node, name=name[node.name], inputs=[name[i] for i in node.inputs], args=node.args if not node.inputs else ""
+        )
+        for node in region.nodes
+    ]
+    groups = [
+        msgspec.structs.replace(
+            group, name=f"op{group.order}", nodes=[name[n] for n in group.nodes], recomputed=[], inputs=[], outputs=[]
+        )
+        for group in region.groups
+    ]
+    calls = [
+        msgspec.structs.replace(call, name=f"op{call.order}", nodes=[name[n] for n in call.nodes])
+        for call in region.extern_calls
+    ]
+    return msgspec.structs.replace(region, nodes=nodes, groups=groups, extern_calls=calls, refusals=[])
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(1, 400), st.booleans())
+def test_a_report_and_itself_differ_in_nothing(nodes: int, training: bool) -> None:
+    report = transformer_report(nodes, training=training)
+    found = compare(report, copy_of(report))
+    assert found.is_empty
+    assert not found.header
+    assert set(statuses(found)) == {Status.SAME}
+    assert all(change.a == change.b for change in found.totals)
+
+
+def test_every_unit_is_in_exactly_one_entry(report: Report) -> None:
+    other = copy_of(report)
+    other.regions[0].groups = other.regions[0].groups[3:]
+    found = compare(report, other)
+    for side, region in (("a", report.regions[0]), ("b", other.regions[0])):
+        listed = [name for group in found.regions[0].groups for name in getattr(group, side)]
+        assert sorted(listed) == sorted(unit.name for unit in (*region.groups, *region.extern_calls))
+    assert statuses(found)[Status.REMOVED] == 3
+
+
+# --- nodes ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_graph_under_other_names_is_matched_exactly() -> None:
+    region = transformer_region(300)
+    other = renumbered(region)
+    matches = match_nodes(region, other)
+    expected = {node.name: f"n{i}" for i, node in enumerate(region.nodes)}
+    assert {match.a: match.b for match in matches} == expected
+    assert all(match.exact for match in matches)
+
+
+def test_what_one_graph_lacks_is_left_over_and_its_equals_are_inferred() -> None:
+    region = transformer_region(300)
+    other = renumbered(region)
+    gone = next(node for node in region.nodes if node.op == "aten.erf.default")
+    at = region.nodes.index(gone)
+    other.nodes = [node for node in other.nodes if node.name != f"n{at}"]
+    matches = {match.a: match for match in match_nodes(region, other)}
+    assert gone.name not in matches
+    assert all(match.exact for match in matches.values()), "module paths tell the layers apart"
+    for node in region.nodes:
+        node.provenance = msgspec.structs.replace(node.provenance, module_path="")
+    matches = {match.a: match for match in match_nodes(region, other)}
+    assert len(matches) == len(region.nodes) - 1
+    assert not matches["mul"].exact
+
+
+def test_line_numbers_that_an_edit_shifted_do_not_matter() -> None:
+    region = transformer_region(100)
+    other = renumbered(region)
+    for node in other.nodes:
+        frames = [msgspec.structs.replace(frame, line=frame.line + 7) for frame in node.provenance.frames]
+        node.provenance = msgspec.structs.replace(node.provenance, frames=frames)
+    assert all(match.exact for match in match_nodes(region, other))
+
+
+def test_attention_is_one_op_whichever_kernel_runs_it() -> None:
+    region = transformer_region(100)
+    other = renumbered(region)
+    for node in other.nodes:
+        node.op = node.op.replace("_flash_attention", "_efficient_attention")
+    matches = {match.a: match for match in match_nodes(region, other)}
+    assert not matches["scaled_dot_product_attention"].exact
+    assert len(matches) == len(region.nodes)
+
+
+# --- units ---------------------------------------------------------------------------------------------------------
+
+
+def cut(report: Report) -> Report:
+    """A copy in which the first group is two."""
+    made = copy_of(report)
+    region = made.regions[0]
+    first = region.groups[0]
+    half = len(first.nodes) // 2
+    parts = [
+        msgspec.structs.replace(first, name=f"{first.name}{side}", nodes=nodes, recomputed=[])
+        for side, nodes in (("_head", first.nodes[:half]), ("_tail", first.nodes[half:]))
+    ]
+    region.groups = [*parts, *region.groups[1:]]
+    return made
+
+
+def test_split_and_merged_are_each_others_mirror(report: Report) -> None:
+    there, back = compare(report, cut(report)), compare(cut(report), report)
+    (split,) = [group for group in there.regions[0].groups if group.status is Status.SPLIT]
+    (merged,) = [group for group in back.regions[0].groups if group.status is Status.MERGED]
+    assert (split.a, split.b) == (merged.b, merged.a)
+    assert (split.cost_a, split.cost_b) == (merged.cost_b, merged.cost_a)
+    assert (split.cost_a.launches, split.cost_b.launches) == (1, 2)
+    assert statuses(there)[Status.SAME] == statuses(back)[Status.SAME] == len(there.regions[0].groups) - 1
+    assert not there.is_empty
+
+
+def test_a_node_in_another_group_is_moved(report: Report) -> None:
+    other = copy_of(report)
+    one, two = other.regions[0].groups[:2]
+    one.nodes, two.nodes = one.nodes[:-1], [one.nodes[-1], *two.nodes]
+    found = compare(report, other)
+    (moved,) = [group for group in found.regions[0].groups if group.status is not Status.SAME]
+    assert moved.status is Status.MOVED
+    assert moved.a == moved.b == [one.name, two.name]
+
+
+def test_a_group_that_the_other_calls_a_library_for_is_changed(report: Report) -> None:
+    other = copy_of(report)
+    region = other.regions[0]
+    group = region.groups.pop(0)
+    region.extern_calls.append(
+        ExternCall(group.name, group.nodes, "aten.native_layer_norm", ExternReason.LIBRARY_IS_FASTER, order=group.order)
+    )
+    found = compare(report, other)
+    (changed,) = [entry for entry in found.regions[0].groups if entry.status is Status.CHANGED]
+    assert changed.detail == "a generated kernel became an extern call"
+
+
+def test_nodes_that_only_one_compiler_computes_do_not_tell(report: Report) -> None:
+    """A view is free here and part of a kernel there; the grouping of the rest is what counts."""
+    other = copy_of(report)
+    assert report.regions[0].groups[0].nodes
+    other.regions[0].groups[0].nodes = other.regions[0].groups[0].nodes[1:]
+    assert set(statuses(compare(report, other))) == {Status.SAME}
+
+
+def test_a_node_computed_twice_counts_where_it_belongs(report: Report) -> None:
+    other = copy_of(report)
+    one, two = other.regions[0].groups[:2]
+    two.nodes, two.recomputed = [one.nodes[0], *two.nodes], [one.nodes[0]]
+    assert set(statuses(compare(report, other))) == {Status.SAME}
+
+
+def test_regions_pair_by_name_then_kind(report: Report) -> None:
+    other = copy_of(report)
+    other.regions[0].name = "graph_7"
+    other.regions.append(backward_region(60))
+    found = compare(report, other)
+    assert [(region.a, region.b) for region in found.regions] == [
+        (report.regions[0].name, "graph_7"),
+        ("", "region_0_backward"),
+    ]
+    assert found.regions[0].is_same
+    assert not found.regions[1].is_same
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+ONE = """\
+@triton.jit
+def add_1(in_ptr0, out_ptr0, XBLOCK: tl.constexpr):
+    i = tl.arange(0, XBLOCK)  # the index
+    tmp0 = tl.load(in_ptr0 + i, other=0.0)
+    tl.store(out_ptr0 + i, tmp0 + 1)
+"""
+TWO = """\
+@triton.jit
+def triton_poi_fused_add_0(a, b, XBLOCK: tl.constexpr):
+
+    index = tl.arange(0, XBLOCK)
+    value = tl.load(a + index, other=0.0)
+    tl.store(b + index, value + 1)
+"""
+
+
+def test_names_do_not_count_and_operations_do() -> None:
+    assert renamed(ONE) == renamed(TWO)
+    for old, new in (("+ 1", "+ 2"), ("tl.load", "tl.loads"), ("a + index", "b + index"), ("other", "mask")):
+        assert renamed(ONE) != renamed(TWO.replace(old, new)), (old, new)
+    assert renamed("int main() {") == renamed("int main() {")
+    assert "add_1" not in plain(ONE, "add_1")
+    assert "the index" not in plain(ONE, "add_1")
+
+
+def test_kernels_of_the_same_groups_are_compared(report: Report) -> None:
+    other = copy_of(report)
+    first, second = other.kernels[:2]
+    first.registers = 99
+    second.source = second.source.replace("tl.store", "tl.atomic_add")
+    for kernel in other.kernels[2:4]:
+        new = f"{kernel.name}_renamed"
+        for group in other.regions[0].groups:
+            group.kernel = new if group.kernel == kernel.name else group.kernel
+        kernel.source = kernel.source.replace(kernel.name, new).replace("tmp", "value")
+        kernel.name = new
+    found = compare(report, other).kernels
+    assert [kernel.status for kernel in found[:4]] == [Status.FIGURES, Status.CHANGED, Status.SAME, Status.SAME]
+    assert [(c.name, c.a, c.b) for c in found[0].changes] == [("registers", 32, 99)]
+    assert "+    tl.atomic_add" in found[1].text
+    assert found[2].b.endswith("_renamed")
+    assert {kernel.status for kernel in found[4:]} == {Status.SAME}
+
+
+def test_a_kernel_that_lost_its_group_is_found_by_its_code(report: Report) -> None:
+    other = copy_of(report)
+    other.regions[0].groups = []
+    found = compare(report, other).kernels
+    assert [(kernel.a, kernel.b) for kernel in found] == [(k.name, k.name) for k in report.kernels]
+
+
+# --- the whole -----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_asked_for_differently_is_said(report: Report) -> None:
+    other = copy_of(report)
+    other.compiler, other.options, other.versions["torch"] = "inductor", {"num_warps": "8"}, "2.11.0"
+    found = compare(report, other)
+    assert [(c.name, c.a, c.b) for c in found.header] == [
+        ("compiler", "fusescope", "inductor"),
+        ("torch", "2.13.0+cpu", "2.11.0"),
+        ("option num_warps", None, "8"),
+    ]
+    assert found.title_b == "inductor torch 2.11.0 num_warps=8"
+    assert not found.is_empty
+
+
+def test_empty_reports() -> None:
+    report = transformer_report(60)
+    nothing = Report("fusescope", report.source, report.target)
+    assert compare(nothing, nothing).is_empty
+    assert compare(report, nothing).regions[0].b == ""
+    assert compare(nothing, report).kernels[0].status is Status.ADDED
+    assert match_nodes(Region("", "", []), Region("", "", [Node("x", report.regions[0].nodes[0].kind, "input")])) == []
+
+
+class TestCommand:
+    @pytest.fixture
+    def pair(self, report: Report, tmp_path: Path) -> tuple[str, str]:
+        save_session(tmp_path / "a.fscope", report)
+        save_session(tmp_path / "b.fscope", cut(report))
+        return str(tmp_path / "a.fscope"), str(tmp_path / "b.fscope")
+
+    def test_no_difference(self, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["diff", pair[0], pair[0]]) == 0
+        assert capsys.readouterr().out.startswith("No difference: the same ")
+        assert run(["diff", pair[0], pair[0], "--json"]) == 0
+        data = json.loads(capsys.readouterr().out)
+        assert data["empty"] is True
+        assert data["header"] == data["totals"] == data["regions"] == data["kernels"] == []
+        assert data["same"]["groups"] > 5
+
+    def test_differences(self, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["diff", *pair]) == 0
+        out = capsys.readouterr().out
+        assert "1 split" in out
+        assert "1 -> 2" in out
+        assert run(["diff", *pair, "--json"]) == 0
+        data = json.loads(capsys.readouterr().out)
+        (region,) = data["regions"]
+        (group,) = region["groups"]
+        assert (data["empty"], group["status"], len(group["b"])) == (False, "split", 2)
+        assert {"name": "groups", "a": region["changes"][0]["a"], "b": region["changes"][0]["b"]} in data["totals"]
+
+    def test_a_file_that_is_none(self, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["diff", pair[0], "nowhere.fscope"]) == 1
+        assert "nowhere.fscope" in capsys.readouterr().err
