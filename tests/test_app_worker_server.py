@@ -17,6 +17,8 @@ from app.worker.protocol import (
     Compiled,
     Event,
     Failed,
+    ListOptions,
+    OptionsListed,
     Ready,
     StageFinished,
     StageStarted,
@@ -54,7 +56,7 @@ class Worker:
         before: list[Event] = []
         while True:
             event = self.events.get(timeout=PATIENCE_S)
-            if isinstance(event, Compiled | Failed | Verified | WorkerDied) and event.id == command_id:
+            if isinstance(event, Compiled | Failed | Verified | OptionsListed | WorkerDied) and event.id == command_id:
                 assert isinstance(event, kind), event
                 return event, before
             before.append(event)
@@ -218,3 +220,12 @@ def test_ready_is_the_first_event() -> None:
     watched = Worker()
     assert isinstance(watched.events.get(timeout=PATIENCE_S), Ready)
     watched.client.close()
+
+
+@pytest.mark.parametrize(("compiler", "name"), [("fusescope", "num_warps"), ("inductor", "max_fusion_size")])
+def test_options_are_listed(worker: Worker, compiler: str, name: str) -> None:
+    worker.last_id += 1
+    worker.client.send(ListOptions(worker.last_id, compiler))
+    listed, _ = worker.answer(OptionsListed, worker.last_id)
+    assert listed.compiler == compiler
+    assert name in {info.name for info in listed.options}

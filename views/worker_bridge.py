@@ -13,6 +13,7 @@ from app.worker.protocol import (
     Event,
     Failed,
     Measured,
+    OptionsListed,
     Ready,
     RunState,
     Samples,
@@ -54,6 +55,7 @@ class WorkerBridge(QObject):
     run_state = Signal(object)
     samples = Signal(object)
     measured = Signal(object)
+    options_listed = Signal(object)
     died = Signal(object)
     started = Signal()
     _arrived = Signal(object)
@@ -72,6 +74,7 @@ class WorkerBridge(QObject):
             (RunState, self.run_state),
             (Samples, self.samples),
             (Measured, self.measured),
+            (OptionsListed, self.options_listed),
             (WorkerDied, self.died),
         )
         self._arrived.connect(self._dispatch, Qt.ConnectionType.QueuedConnection)

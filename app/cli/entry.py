@@ -28,6 +28,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "export": ("export", "export_command"),
         "targets": ("info", "targets_command"),
         "examples": ("info", "examples_command"),
+        "options": ("options", "options_command"),
         "doctor": ("doctor", "doctor_command"),
         "worker": ("worker", "worker_command"),
     }

@@ -89,6 +89,10 @@ def build_parser() -> Parser:
 
     command("targets", "the GPUs that can be compiled for")
     command("examples", "the gallery of models")
+    add = command("options", "what a compiler can be told with --option")
+    add.add_argument("word", nargs="?", default="", metavar="WORD", help="only those with WORD in the name or the text")
+    add.add_argument("--compiler", choices=COMPILERS, default="fusescope")
+    add.add_argument("--json", action="store_true", help="the options as JSON")
     command("doctor", "what is missing on this machine")
     command("worker", "the worker's end of the protocol, on stdin and stdout")
     return parser

@@ -11,6 +11,7 @@ from typing import IO
 
 import msgspec
 
+from compiler.options import OptionInfo
 from compiler.report import CudaGraph, KernelCheck, Measurement, Report, Target
 
 MAX_FRAME = 1 << 30  # bytes; the largest reports are a tenth of it
@@ -61,11 +62,18 @@ class Verify(msgspec.Struct, tag="verify"):
     interpret: bool = False
 
 
+class ListOptions(msgspec.Struct, tag="list_options"):
+    """Tell the options that ``compiler`` takes, with their texts and values in force."""
+
+    id: int
+    compiler: str
+
+
 class Shutdown(msgspec.Struct, tag="shutdown"):
     """End the worker process."""
 
 
-Command = Compile | StartRun | SetRun | StopRun | Verify | Shutdown
+Command = Compile | StartRun | SetRun | StopRun | Verify | ListOptions | Shutdown
 
 
 class Ready(msgspec.Struct, tag="ready"):
@@ -74,6 +82,14 @@ class Ready(msgspec.Struct, tag="ready"):
     versions: dict[str, str]
     gpu: Target | None
     targets: list[Target]
+
+
+class OptionsListed(msgspec.Struct, tag="options_listed"):
+    """What ``compiler`` can be told."""
+
+    id: int
+    compiler: str
+    options: list[OptionInfo]
 
 
 class StageStarted(msgspec.Struct, tag="stage_started"):
@@ -162,7 +178,19 @@ class WorkerDied(msgspec.Struct, tag="worker_died"):
     cancelled: bool = False
 
 
-Event = Ready | StageStarted | StageFinished | Compiled | Failed | RunState | Samples | Measured | Verified | WorkerDied
+Event = (
+    Ready
+    | StageStarted
+    | StageFinished
+    | Compiled
+    | Failed
+    | RunState
+    | Samples
+    | Measured
+    | Verified
+    | OptionsListed
+    | WorkerDied
+)
 
 
 def write_frame(stream: IO[bytes], message: Command | Event) -> None:

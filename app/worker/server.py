@@ -22,6 +22,8 @@ from app.worker.protocol import (
     Compile,
     Compiled,
     Event,
+    ListOptions,
+    OptionsListed,
     Ready,
     SetRun,
     Shutdown,
@@ -36,14 +38,14 @@ from app.worker.protocol import (
     write_frame,
 )
 from app.worker.run import RunControl, run
-from app.worker.work import compile_source, explain, verify_in_child, verify_source, versions, warm_up
+from app.worker.work import compile_source, compiler_options, explain, verify_in_child, verify_source, versions, warm_up
 from compiler.report import Target
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compilation
     from compiler.region import StageEvent
 
-Work = Compile | Verify | tuple[StartRun, RunControl]
+Work = Compile | Verify | ListOptions | tuple[StartRun, RunControl]
 
 
 def serve() -> None:
@@ -100,7 +102,7 @@ class Server:
                     control.set(command.modes)
                 case StopRun() if control is not None:
                     control.stop()
-                case Compile() | Verify():
+                case Compile() | Verify() | ListOptions():
                     self._work.put(command)
                 case Shutdown():
                     break
@@ -112,6 +114,8 @@ class Server:
             case Verify():
                 checks = verify_in_child(work.source) if work.interpret else verify_source(work)
                 self._send(Verified(work.id, checks))
+            case ListOptions():
+                self._send(OptionsListed(work.id, work.compiler, compiler_options(work.compiler)))
             case (StartRun() as command, control):
                 if self._compilation is None:
                     raise SourceError("There is nothing to run yet.", "Compile a model for this machine's GPU first.")

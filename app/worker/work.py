@@ -97,8 +97,10 @@ def _check_options(compiler: str, loaded: LoadedSource) -> None:
 
 def compiler_options(compiler: str) -> list[OptionInfo]:
     """The options that ``compiler`` takes, with their texts."""
-    if compiler != "fusescope":
-        return []
+    if compiler == "inductor":
+        from compiler.inductor.options import describe_config
+
+        return describe_config()
     return describe_options()
 
 

@@ -1,0 +1,1 @@
+"""The real TorchInductor, seen through the same report as our own compiler."""
