@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from app.meter import meter
 from compiler.report import GraphBreak, Kernel, Measurement, Region, Report, SourceLine
 
 
@@ -36,6 +37,7 @@ def _report(report: Report) -> dict[str, Any]:
             for guard in report.guards
         ],
         "measurements": [_measurement(measurement) for measurement in report.measurements],
+        "provenance": _whole(meter(report)),
         "checks": [_whole(check) for check in report.checks],
         "stages": [{"name": stage.name, "region": stage.region, "ms": stage.ms} for stage in report.stages],
         "notes": report.notes,
@@ -120,6 +122,9 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
         "estimated_us": kernel.estimated_us,
         "measured_us": kernel.measured_us,
         "launches": kernel.launches,
+        "warps": kernel.warps,
+        "stages": kernel.stages,
+        "occupancy": kernel.occupancy,
         "irs": sorted(kernel.irs),
         "error": kernel.error,
     }

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from app.cli.text import bytes_text, count_text, shorten, table, us_text
+from app.meter import Meter, Share, meter
 from compiler.report import GraphBreak, Kernel, Measurement, Report, SourceLine
 
 COSTLIEST = 8
@@ -26,6 +27,8 @@ def _parts(report: Report) -> Iterator[str]:
         yield calls
     if report.kernels:
         yield _kernels(report)
+    if report.regions:
+        yield provenance(meter(report))
     if faults := [kernel for kernel in report.kernels if kernel.error]:
         lines = [f"  {kernel.name}: {shorten(kernel.error.splitlines()[0], 100)}" for kernel in faults]
         yield "\n".join([f"{count_text(len(faults), 'kernel')} failed to compile for {report.target.name}:", *lines])
@@ -123,6 +126,26 @@ def total_us(kernel: Kernel) -> float:
     """A kernel's time over all its launches in one iteration: measured if it was, else estimated."""
     each = kernel.measured_us if kernel.measured_us is not None else kernel.estimated_us
     return (each or 0.0) * kernel.launches
+
+
+def provenance(found: Meter) -> str:
+    """The provenance meter as one line."""
+    kind = "measured" if found.time_measured else "estimated"
+    parts = [
+        (found.nodes, "op nodes to the model's lines"),
+        (found.kernels, "kernels to nodes"),
+        (found.source_lines, "kernel lines to nodes"),
+        (found.ir_lines, "lower levels' lines to kernel lines"),
+        (found.time, f"{kind} time to nodes"),
+    ]
+    return "Traced back: " + ", ".join(f"{share_text(share)} of {text}" for share, text in parts if share.total)
+
+
+def share_text(share: Share) -> str:
+    """ "98%", with the inferred part where there is one. Never rounds up to all of it."""
+    percent = min(round(share.mapped * 100), 99 if share.mapped < 1 else 100)
+    inferred = f" ({share.inferred / share.total:.0%} inferred)" if share.inferred else ""
+    return f"{percent}%{inferred}"
 
 
 def measurements(measured: list[Measurement]) -> str:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from compiler.report import Kernel
+
 _FILE_LINE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)')
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*"')
 _ALIAS = re.compile(r"#loc\d*")
@@ -41,6 +43,15 @@ def ir_lines(level: str, text: str, file: str, shift: int = 0) -> list[int]:
         return [0] * len(text.splitlines())
     lines = read(text, _base(file))
     return [max(line - shift, 0) for line in lines] if shift else lines
+
+
+def kernel_lines(kernel: Kernel, level: str) -> list[int]:
+    """The source lines of a kernel's level: as recorded, else read off its texts (sessions made elsewhere)."""
+    known = kernel.ir_lines.get(level)
+    if known is not None:
+        return known
+    file = definition_file(kernel.irs.get("ttir", "")) or definition_file(kernel.irs.get("ttgir", ""))
+    return ir_lines(level, kernel.irs.get(level, ""), file)
 
 
 def is_code(level: str, line: str) -> bool:
