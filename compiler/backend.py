@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 
+from compiler.codegen.wrapper import generate_wrapper
 from compiler.decompositions import decomposition_table
 from compiler.dynamo_log import DynamoLog
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
+from compiler.ir import Extern
 from compiler.lowering.extern import mutated_arguments
 from compiler.options import parse_options
 from compiler.random_numbers import draw_from_seeds
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
 from compiler.report import Target
-from compiler.runtime.executable import Executable, build, gpu_launcher, interpreted_launcher, interpreting
+from compiler.runtime.executable import Call, Executable, build, gpu_launcher, interpreted_launcher, interpreting
+from compiler.runtime.observe import Mark, Observer
+from compiler.schedule import Launch
 from compiler.targets import local_target, resolve
 
-_OWN_SETTINGS = frozenset({"session", "cuda_graph", "on_graphed_region", "executable"})
+if TYPE_CHECKING:
+    from compiler.runtime.cuda_graph import InputUse
+
+_OWN_SETTINGS = frozenset({"session", "cuda_graph", "graph_capacity", "on_graphed_region", "executable", "observer"})
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
 
 
@@ -38,6 +45,9 @@ class Session:
     on_graphed_region: Callable[[Any], None] | None = None
     executable: Callable[[CompiledRegion], Region] | None = None
     dynamo: DynamoLog | None = None  # told of the guards of each region, which only last until Dynamo has compiled them
+    observer: Observer = field(default_factory=Observer)
+    graph_capacity: int = 4
+    graph_pool: Any = None  # of every graphed region; made with the first
     regions: list[CompiledRegion] = field(default_factory=list)
 
     def span(self) -> tuple[float, float]:
@@ -56,10 +66,11 @@ def fusescope(
 ) -> Any:
     """The Dynamo backend.
 
-    ``options``: "cuda_graph" (bool) replays every region as a CUDA Graph; "on_graphed_region" is called with each
-    ``GraphedRegion`` made; "session" (Session) shares kernels and collects regions for a report; "executable" makes
-    the callable that runs a region in place of the usual one (verification watches kernels this way). Every other key
-    is an option of the compiler (``compiler/options.py``), for a session of its own.
+    ``options``: "cuda_graph" (bool) replays every region as CUDA Graphs, "graph_capacity" (int, at least 1) says for
+    how many signatures each keeps one; "on_graphed_region" is called with each ``GraphedRegion`` made; "observer" hears
+    which step of a region runs (``runtime/observe.py``); "session" (Session) shares kernels and collects regions for a
+    report; "executable" makes the callable that runs a region in place of the usual one (verification watches kernels
+    this way). Every other key is an option of the compiler (``compiler/options.py``), for a session of its own.
 
     Raises:
         CompileError: an option that there is not, or a value that it does not take.
@@ -75,6 +86,8 @@ def fusescope(
     session.cuda_graph = bool(settings.get("cuda_graph", session.cuda_graph))
     session.on_graphed_region = settings.get("on_graphed_region", session.on_graphed_region)
     session.executable = settings.get("executable", session.executable)
+    session.observer = settings.get("observer", session.observer)
+    session.graph_capacity = _capacity(settings.get("graph_capacity", session.graph_capacity))
     _note_guards(session)
     number = sum(1 for r in session.regions if r.kind != "backward")
     compiler = aot_autograd(
@@ -141,15 +154,67 @@ def _build(session: Session, graph: torch.fx.GraphModule, name: str, kind: str, 
     if session.executable is not None:
         run = emptying(session.executable(region))
     else:
-        run = executable_of(region, session.library, static)
+        run = executable_of(region, session.library, static, session.observer)
     if session.cuda_graph and _on_gpu(region):
-        from compiler.runtime.cuda_graph import GraphedRegion
-
-        graphed = GraphedRegion(lambda inputs: run(list(inputs)), static, mutated_inputs=mutated_inputs(graph))
-        if session.on_graphed_region is not None:
-            session.on_graphed_region(graphed)
-        return emptying(graphed)
+        return emptying(_graphed(session, region, run, static))
     return run
+
+
+def _graphed(session: Session, region: CompiledRegion, run: Region, static: frozenset[int]) -> Region:
+    from compiler.runtime.cuda_graph import GraphedRegion
+    from compiler.runtime.pool import GraphPool
+
+    session.graph_pool = session.graph_pool or GraphPool()
+    uses = input_uses(region)
+    if region.kind == "backward":  # what the forward saved stays where its graph left it
+        static |= {index for index, use in enumerate(uses) if not use.name.startswith("tangents")}
+    graphed = GraphedRegion(
+        run,
+        static,
+        mutated_inputs=mutated_inputs(region.graph),
+        uses=uses,
+        returned=_returned_outputs() if region.kind == "forward" else None,
+        capacity=session.graph_capacity,
+        fixed_layouts=True,
+        pool=session.graph_pool,
+        observer=session.observer,
+    )
+    if session.on_graphed_region is not None:
+        session.on_graphed_region(graphed)
+    return graphed
+
+
+def input_uses(region: CompiledRegion) -> tuple[InputUse, ...]:
+    """Who reads each input of the region: generated kernels, with its position among their arguments, or others."""
+    from compiler.runtime.cuda_graph import InputUse
+
+    names = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
+    by_calls = {name for step in region.steps if isinstance(step, Extern) for name in (*step.reads, *step.mutates)}
+    by_kernels: dict[str, list[tuple[str, int]]] = {}
+    for step in region.steps:
+        if isinstance(step, Launch):
+            for position, argument in enumerate(step.kernel.arguments):
+                by_kernels.setdefault(argument.name, []).append((step.name, position))
+    uses = []
+    for name, buffer in zip(names, region.program.inputs, strict=True):
+        kernels = tuple(by_kernels.get(buffer.name, ())) if buffer is not None else ()
+        uses.append(InputUse(name, kernels, buffer is not None and buffer.name not in by_calls))
+    return tuple(uses)
+
+
+def _returned_outputs() -> int | None:
+    """How many of a forward's outputs go to the user; those after them are saved for the backward."""
+    context = TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    return getattr(metadata, "num_forward_returns", None)
+
+
+def _capacity(value: Any) -> int:
+    if not isinstance(value, int) or value < 1:
+        raise CompileError(
+            f"graph_capacity is {value!r}", stage="capture", hint="Give how many CUDA Graphs a region keeps, 1 or more."
+        )
+    return value
 
 
 def boxed(run: Region) -> Region:
@@ -180,7 +245,9 @@ def _on_gpu(region: CompiledRegion) -> bool:
     return any(b is not None and b.device.type == "cuda" for b in region.program.inputs)
 
 
-def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozenset[int]) -> Region:
+def executable_of(
+    region: CompiledRegion, library: KernelLibrary, static: frozenset[int], observer: Observer | None = None
+) -> Region:
     """What runs the region and empties the list of its inputs.
 
     Its kernels do on a GPU or in Triton's interpreter, the captured graph itself elsewhere.
@@ -200,7 +267,21 @@ def executable_of(region: CompiledRegion, library: KernelLibrary, static: frozen
     else:
         return as_captured(region)
     call = build(region.wrapper, region.wrapper_names, launchers)
-    return Executable(call, region.program.inputs, static=static, mutated=mutated_inputs(region.graph))
+
+    def observed(mark: Mark) -> Call:
+        text, names = generate_wrapper(
+            region.program, region.steps, region.plan, region.kernels, observed=region.name
+        )
+        return build(text, {**names, "mark": mark}, launchers)
+
+    return Executable(
+        call,
+        region.program.inputs,
+        static=static,
+        mutated=mutated_inputs(region.graph),
+        observer=observer,
+        observed_call=observed,
+    )
 
 
 def as_captured(region: CompiledRegion) -> Region:

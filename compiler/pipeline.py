@@ -31,12 +31,16 @@ __all__ = ["Compilation", "StageEvent", "compile_model"]
 
 @dataclass
 class Compilation:
-    """A compiled model: its report, and ``compiled``, which is called like the model."""
+    """A compiled model: its report, and ``compiled``, which is called like the model.
+
+    ``observer`` (``runtime/observe.py``) hears which step of a region runs.
+    """
 
     report: Report
     compiled: Callable[..., Any]
     model: Any
     inputs: tuple[Any, ...]
+    observer: Any = None
 
 
 def compile_model(
@@ -106,7 +110,7 @@ def compile_model(
     stages += [stage for region in session.regions for stage in region.stages]
     report.stages = [*stages, Stage("report", report_ms)]
     notify(StageEvent("report", "", 1.0, report_ms))
-    return Compilation(report, compiled, model, args)
+    return Compilation(report, compiled, model, args, session.observer)
 
 
 def _nothing_captured(breaks: Sequence[GraphBreak]) -> CompileError:

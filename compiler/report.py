@@ -229,6 +229,7 @@ class CudaGraph(msgspec.Struct, omit_defaults=True):
     pool_bytes: int = 0
     nodes: int = 0
     captures: int = 0  # graphs captured so far: one for each signature, again where an address changed
+    recaptures: dict[str, int] = {}  # why more than one was captured -> how often
     copied_bytes: int = 0  # inputs copied into the graph's own memory before every replay
     topology: list[GraphNode] = []
     routes: list[InputRoute] = []

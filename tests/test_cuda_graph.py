@@ -9,9 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compiler.report import CudaGraph, SkipReason  # noqa: E402
+from compiler.report import CudaGraph, GraphNode, GraphNodeKind, SkipReason  # noqa: E402
 from compiler.runtime.capture import CaptureRefused, refusal  # noqa: E402
-from compiler.runtime.cuda_graph import MAX_CAPTURES, GraphedRegion  # noqa: E402
+from compiler.runtime.cuda_graph import MAX_CAPTURES, MAX_MOVES, GraphedRegion, InputUse  # noqa: E402
+from compiler.runtime.observe import NodeLog, Observer  # noqa: E402
+from compiler.runtime.pool import GraphPool  # noqa: E402
 from compiler.runtime.signature import (  # noqa: E402
     CopyPlan,
     copyable,
@@ -30,18 +32,32 @@ class FakeStream:
 class FakeRecording:
     """Replays as the hardware does: the same work on the same memory, results into the same tensors."""
 
-    def __init__(self, run: Callable[[], Sequence[Any]]) -> None:
+    def __init__(self, run: Callable[[list[Any]], Sequence[Any]], arguments: list[Any], patchable: bool) -> None:
         self.run = run
-        self.result = list(run())
+        self.arguments = list(arguments)
+        self.patchable = patchable
+        self.result = list(run(list(arguments)))
         self.facts = CudaGraph(captured=True, partitions=1, nodes=3)
         self.replays = 1
 
     def replay(self) -> None:
         self.replays += 1
         # Where an output is an argument's own memory the run has written it already.
-        for old, new in zip(self.result, self.run(), strict=True):
-            if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
-                old.copy_(new)
+        with torch.inference_mode():
+            for old, new in zip(self.result, self.run(list(self.arguments)), strict=True):
+                if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
+                    old.copy_(new)
+
+    def topology(self) -> list[GraphNode]:
+        return [GraphNode(id=0, kind=GraphNodeKind.KERNEL, name="kernel")]
+
+    def movable(self, index: int, uses: Sequence[tuple[str, int]], address: int) -> int | None:
+        return index if self.arguments[index].data_ptr() == address else None
+
+    def move(self, inputs: Sequence[tuple[int, Any]]) -> bool:
+        for index, tensor in inputs:
+            self.arguments[index] = tensor
+        return self.patchable
 
 
 class FakeRecorder:
@@ -51,6 +67,7 @@ class FakeRecorder:
         self.recordings: list[FakeRecording] = []
         self.current = FakeStream()
         self.capturing = False
+        self.patchable = True
         self.refuses: SkipReason | None = None
 
     def is_capturing(self) -> bool:
@@ -65,17 +82,26 @@ class FakeRecorder:
     def stream_key(self, device: torch.device) -> int:
         return id(self.current)
 
+    def same_addresses(self, tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
+        return all(tensors[index].data_ptr() == addresses[index] for index in indices)
+
     def record(
-        self, run: Callable[[], Sequence[Any]], device: torch.device, warmup: int, restore: Callable[[], None]
+        self,
+        run: Callable[[list[Any]], Sequence[Any]],
+        arguments: list[Any],
+        device: torch.device,
+        warmup: int,
+        restore: Callable[[], None],
+        observer: Observer,
     ) -> FakeRecording:
         for _ in range(warmup):
             try:
-                run()
+                run(list(arguments))
             finally:
                 restore()
         if self.refuses is not None:
             raise CaptureRefused(self.refuses)
-        self.recordings.append(FakeRecording(run))
+        self.recordings.append(FakeRecording(run, arguments, self.patchable))
         return self.recordings[-1]
 
     def pool_bytes(self) -> int:
@@ -87,7 +113,7 @@ class FakeRecorder:
 
 def region(run: Any, static: set[int] = set(), **options: Any) -> tuple[GraphedRegion, FakeRecorder]:  # noqa: B006
     recorder = FakeRecorder()
-    return GraphedRegion(run, frozenset(static), recorder=recorder, **options), recorder
+    return GraphedRegion(run, frozenset(static), pool=GraphPool(recorder), **options), recorder
 
 
 def affine(inputs: Sequence[Any]) -> list[Any]:
@@ -104,37 +130,179 @@ def check(graphed: GraphedRegion, run: Any, inputs: list[Any]) -> list[Any]:
     return outputs
 
 
-def test_one_capture_serves_changing_values() -> None:
+def routes(graphed: GraphedRegion) -> list[str]:
+    return [route.route for route in graphed.facts().routes]
+
+
+def test_an_input_where_it_was_is_not_copied() -> None:
     graphed, recorder = region(affine, {1})
-    weight = torch.randn(4)
-    for _ in range(5):
-        check(graphed, affine, [torch.randn(3, 4), weight])
-    weight.mul_(2)
-    check(graphed, affine, [torch.randn(3, 4), weight])
-    assert [recording.replays for recording in recorder.recordings] == [6]
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    for _ in range(3):
+        check(graphed, affine, [x, weight])
+        x.add_(1)
+        weight.mul_(2)
+    assert [recording.replays for recording in recorder.recordings] == [3]
     facts = graphed.facts()
     assert (facts.captured, facts.captures, facts.nodes, facts.pool_bytes) == (True, 1, 3, 4096)
-    assert facts.copied_bytes == 3 * 4 * 4
-    assert facts.skip_reasons == []
+    assert (facts.copied_bytes, facts.skip_reasons, facts.recaptures) == (0, [], {})
+    assert routes(graphed) == ["same_address", "static"]
+    assert facts.topology
 
 
-def test_outputs_survive_the_next_call() -> None:
-    graphed, _ = region(affine, {1})
+def test_an_input_that_moves_is_copied_where_nothing_is_known_of_its_readers() -> None:
+    graphed, recorder = region(affine, {1})
+    weight = torch.randn(4)
+    kept = [torch.randn(3, 4) for _ in range(6)]  # alive, so that each is somewhere else
+    for x in kept:
+        check(graphed, affine, [x, weight])
+    # The first was captured in place and never ran again, the second reads a buffer.
+    assert [recording.replays for recording in recorder.recordings] == [1, 5]
+    facts = graphed.facts()
+    assert (facts.captures, facts.recaptures, facts.copied_bytes) == (2, {"an input moved": 1}, 3 * 4 * 4)
+    assert routes(graphed) == ["copied", "static"]
+
+
+USES = (InputUse("x", (("group0", 0),), only_kernels=True), InputUse("weight", (("group0", 1),)))
+
+
+def test_an_input_that_moves_is_followed_where_only_our_kernels_read_it() -> None:
+    graphed, recorder = region(affine, {1}, uses=USES)
+    weight = torch.randn(4)
+    kept = [torch.randn(3, 4) for _ in range(6)]
+    for x in kept:
+        check(graphed, affine, [x, weight])
+    assert [recording.replays for recording in recorder.recordings] == [6]
+    facts = graphed.facts()
+    assert (facts.captures, facts.copied_bytes) == (1, 0)
+    assert [(route.name, route.route, route.nodes) for route in facts.routes] == [
+        ("x", "patched", 1),
+        ("weight", "static", 0),
+    ]
+    assert facts.routes[0].cost_us is not None
+
+
+def test_a_moved_input_that_is_not_aligned_is_copied() -> None:
+    graphed, recorder = region(affine, {1}, uses=USES)
+    weight = torch.randn(4)
+    kept = [torch.randn(3 * 4 + 1) for _ in range(4)]
+    check(graphed, affine, [kept[0][:12].view(3, 4), weight])
+    for flat in kept:
+        check(graphed, affine, [flat[1:].view(3, 4), weight])
+    assert routes(graphed) == ["copied", "static"]
+    assert len(recorder.recordings) <= 3
+
+
+def test_an_input_is_copied_where_the_driver_refuses_to_patch() -> None:
+    graphed, recorder = region(affine, {1}, uses=USES)
+    recorder.patchable = False
+    weight = torch.randn(4)
+    kept = [torch.randn(3, 4) for _ in range(6)]
+    for x in kept:
+        check(graphed, affine, [x, weight])
+    assert routes(graphed) == ["copied", "static"]
+    assert len(recorder.recordings) == 3
+
+
+def test_outputs_are_the_graphs_memory_while_nobody_keeps_them() -> None:
+    graphed, recorder = region(affine, {1})
+    inputs = [torch.randn(3, 4), torch.randn(4)]
+    for _ in range(3):
+        outputs = check(graphed, affine, inputs)
+        own = recorder.recordings[0].result
+        assert [got.data_ptr() for got in outputs] == [tensor.data_ptr() for tensor in own]
+        del outputs
+    assert recorder.recordings[0].replays == 3
+    assert graphed.facts().skip_reasons == []
+
+
+def test_a_kept_output_is_never_overwritten_and_copied_from_then_on() -> None:
+    graphed, recorder = region(affine, {1})
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    outputs: list[Any] = []
+    for _ in range(5):  # as in a loop "out = model(x)": the last result lives until the next is there
+        before = [value.clone() for value in outputs]
+        fresh = check(graphed, affine, [x, weight])
+        for got, expected in zip(outputs, before, strict=True):
+            assert torch.equal(got, expected)
+            del got
+        outputs = fresh
+        x.add_(1)
+    # The second call found the first one's outputs held and ran plainly; the rest replay and copy.
+    assert [recording.replays for recording in recorder.recordings] == [4]
+    assert [reason.rule for reason in graphed.facts().skip_reasons] == ["kept_outputs"]
+
+
+def test_an_output_kept_for_good_costs_one_more_capture() -> None:
+    graphed, recorder = region(affine, {1})
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    first = graphed([x, weight])[0][1:]  # a view is enough
+    expected = first.clone()
+    for _ in range(6):
+        x.add_(1)
+        check(graphed, affine, [x, weight])
+        assert torch.equal(first, expected)
+    assert len(recorder.recordings) == 2
+    assert recorder.recordings[1].replays == 5
+    assert graphed.facts().recaptures == {"an output was kept": 1}
+
+
+def test_a_forward_before_the_last_ones_backward_runs_plainly() -> None:
+    graphed, recorder = region(affine, {1}, returned=1)
     weight = torch.randn(4)
     x = torch.randn(3, 4)
-    first = graphed([x, weight])
-    kept = [value.clone() for value in first]
-    graphed([torch.randn(3, 4), weight])
-    for got, expected in zip(first, kept, strict=True):
-        assert torch.equal(got, expected)
+    saved = graphed([x, weight])[1]  # what a backward will read
+    expected = saved.clone()
+    for _ in range(3):
+        x.add_(1)
+        check(graphed, affine, [x, weight])
+        assert torch.equal(saved, expected)
+    assert [recording.replays for recording in recorder.recordings] == [1]
+    assert [reason.rule for reason in graphed.facts().skip_reasons] == ["pending_backward"]
+    del saved
+    check(graphed, affine, [x, weight])
+    assert [recording.replays for recording in recorder.recordings] == [2]
 
 
-def test_static_outputs_are_the_graphs_own() -> None:
-    graphed, recorder = region(affine, {1}, clone_outputs=False)
-    weight = torch.randn(4)
-    graphed([torch.randn(3, 4), weight])
-    outputs = check(graphed, affine, [torch.randn(3, 4), weight])
-    assert all(got is own for got, own in zip(outputs, recorder.recordings[0].result, strict=True))
+def test_a_graph_waits_for_the_outputs_of_later_graphs_in_its_pool() -> None:
+    pool = GraphPool(FakeRecorder())
+    weight, x = torch.randn(4), torch.randn(3, 4)
+    forward = GraphedRegion(affine, frozenset({1}), pool=pool)
+    backward = GraphedRegion(affine, frozenset({1}), pool=pool)
+    forward([x, weight])
+    gradient = backward([x, weight])[0]
+    expected = gradient.clone()
+    x.add_(1)
+    # Captured first, the forward may write where the backward's outputs are.
+    check(forward, affine, [x, weight])
+    assert torch.equal(gradient, expected)
+    assert [reason.rule for reason in forward.facts().skip_reasons] == ["kept_outputs"]
+    del gradient
+    check(forward, affine, [x, weight])
+    assert [recording.replays for recording in pool.recorder.recordings] == [2, 1]  # type: ignore[attr-defined]
+
+
+def test_a_later_graph_runs_while_an_earlier_ones_outputs_are_held() -> None:
+    pool = GraphPool(FakeRecorder())
+    weight, x = torch.randn(4), torch.randn(3, 4)
+    forward = GraphedRegion(affine, frozenset({1}), pool=pool)
+    backward = GraphedRegion(affine, frozenset({1}), pool=pool)
+    for _ in range(2):
+        held = check(forward, affine, [x, weight])
+        check(backward, affine, [x, weight])
+        del held
+    assert [recording.replays for recording in pool.recorder.recordings] == [2, 2]  # type: ignore[attr-defined]
+
+
+def test_parameters_that_never_settle_run_plainly_but_where_they_were_before() -> None:
+    graphed, recorder = region(affine, {1}, capacity=MAX_MOVES + 2)
+    x = torch.randn(3, 4)
+    weights = [torch.randn(4) for _ in range(MAX_MOVES + 4)]
+    for weight in weights:
+        check(graphed, affine, [x, weight])
+    assert len(recorder.recordings) == MAX_MOVES + 1
+    assert [reason.rule for reason in graphed.facts().skip_reasons] == ["moving_inputs"]
+    check(graphed, affine, [x, weights[0]])
+    assert recorder.recordings[0].replays == 2
 
 
 def test_a_moved_static_input_is_captured_again() -> None:
@@ -200,21 +368,28 @@ def test_inputs_that_never_settle_stop_being_captured() -> None:
     assert [reason.rule for reason in graphed.facts().skip_reasons] == ["changing_inputs"]
 
 
-@pytest.mark.parametrize("static", [set(), {0}], ids=["copied", "static"])
-def test_a_mutated_input_is_written_once_per_call(static: set[int]) -> None:
+@pytest.mark.parametrize("static", [set(), {0}], ids=["input", "static"])
+@pytest.mark.parametrize("moving", [False, True])
+def test_a_mutated_input_is_written_once_per_call(static: set[int], moving: bool) -> None:
     def accumulate(inputs: Sequence[Any]) -> list[Any]:
         inputs[0].add_(inputs[1])
         return [inputs[0] * 2]
 
     graphed, recorder = region(accumulate, static, mutated_inputs=frozenset({0}))
-    total, expected = torch.zeros(3), torch.zeros(3)
+    total, expected, x = torch.zeros(3), torch.zeros(3), torch.zeros(3)
+    kept: list[Any] = []
     for _ in range(4):
-        x = torch.randn(3)
+        x.copy_(torch.randn(3))
         expected += x
         (doubled,) = graphed([total, x])
         torch.testing.assert_close(total, expected)
         torch.testing.assert_close(doubled, 2 * expected)
-    assert len(recorder.recordings) == 1
+        del doubled
+        if moving:
+            kept.append(total)
+            total = total.clone()
+    if not moving:
+        assert len(recorder.recordings) == 1
 
 
 def test_a_mutated_input_that_shares_memory_runs_without_the_graph() -> None:
@@ -223,10 +398,14 @@ def test_a_mutated_input_that_shares_memory_runs_without_the_graph() -> None:
         return [inputs[1] + 1]
 
     graphed, recorder = region(write, mutated_inputs=frozenset({0}))
-    memory = torch.randn(4)
-    (result,) = graphed([memory[:2], memory])
-    assert torch.equal(result[:2], torch.ones(2))
-    assert not recorder.recordings
+    kept = [torch.randn(4) for _ in range(4)]
+    for memory in kept:
+        (result,) = graphed([memory[:2], memory])
+        assert torch.equal(result[:2], torch.ones(2))
+        assert torch.equal(result[2:], memory[2:] + 1)
+        del result
+    # In place the first time; a copy of the second would part them.
+    assert len(recorder.recordings) == 1
     assert [reason.rule for reason in graphed.facts().skip_reasons] == ["aliased_inputs"]
 
 
@@ -304,13 +483,31 @@ def test_another_stream_waits_for_the_last_one() -> None:
 def test_inputs_may_need_gradients_and_come_from_inference_mode() -> None:
     graphed, recorder = region(affine, {1})
     weight = torch.randn(4, requires_grad=True)
-    graphed([torch.randn(3, 4, requires_grad=True), weight])
+    before = torch.randn(3, 4, requires_grad=True)
+    graphed([before, weight])
     with torch.inference_mode():
         x = torch.randn(3, 4)
         graphed([x, weight])
-    outputs = graphed([torch.randn(3, 4), weight])
+    after = torch.randn(3, 4)
+    outputs = graphed([after, weight])
     assert not outputs[0].requires_grad
-    assert len(recorder.recordings) == 1
+    assert len(recorder.recordings) == 2
+
+
+def test_nodes_belong_to_the_step_that_was_running_when_they_appeared() -> None:
+    nodes: list[int] = []
+    log = NodeLog(torch.device("cpu"), lambda: list(nodes))
+    nodes += [10]
+    log("forward", "group0")
+    nodes += [11]
+    log("forward", "ext_mm")
+    log("forward", "group2")
+    nodes[:0] = [12, 13]  # whatever order they come in
+    log("", "")
+    nodes += [14]
+    log("", "")
+    units = [log.units[node] for node in (10, 11, 12, 13, 14)]
+    assert units == [("", ""), ("forward", "group0"), ("forward", "group2"), ("forward", "group2"), ("", "")]
 
 
 LAYOUTS = {
@@ -337,10 +534,9 @@ def test_copies_keep_any_layout(name: str) -> None:
 
 
 def test_signature_tells_equal_numbers_of_different_types_apart() -> None:
-    assert len({signature([value], ()) for value in (1, 1.0, True)}) == 3
+    assert len({signature([value]) for value in (1, 1.0, True)}) == 3
     x = torch.randn(2)
-    assert signature([x], ()) == signature([x.clone()], ())
-    assert signature([x], {0}) != signature([x.clone()], {0})
+    assert signature([x]) == signature([x.clone()])
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_model_with_breaks_is_never_one_graph(regions: list[Any], capsys: Any)
     step = prepare("graph", model, inputs, training=False)
     assert step.note.startswith("Captured region by region: Dynamo breaks the graph")
     assert "\n" not in step.note
-    assert [set(options) for options in regions[-count:]] == [{"cuda_graph", "on_graphed_region"}] * count
+    assert [set(options) for options in regions[-count:]] == [{"cuda_graph", "observer", "on_graphed_region"}] * count
     facts = step.cuda_graph
     assert facts is not None
     assert [reason.rule for reason in facts.skip_reasons] == ["graph_break"]

@@ -27,6 +27,7 @@ def prepare_step(compilation: Compilation, mode: str) -> Step:
         training=report.training,
         compiled=compilation.compiled,
         whole=is_whole(report),
+        observer=compilation.observer,
     )
 
 

@@ -35,24 +35,31 @@ DIRECT: dict[Any, str] = {
 
 
 def generate_wrapper(
-    program: Program, steps: Sequence[Scheduled], plan: MemoryPlan, kernels: Mapping[str, str]
+    program: Program, steps: Sequence[Scheduled], plan: MemoryPlan, kernels: Mapping[str, str], *, observed: str = ""
 ) -> tuple[str, dict[str, Any]]:
     """The program's text, and the objects that its free names stand for.
 
     ``kernels`` maps a launch's name to its kernel's. The text defines ``call(args)``, which empties the list ``args``
-    and returns a tuple.
+    and returns a tuple. With ``observed``, the region's name, it calls ``mark(region, step)`` before each step and
+    ``mark("", "")`` after the last.
     """
-    return _Writer(program, steps, plan, kernels).run()
+    return _Writer(program, steps, plan, kernels, observed).run()
 
 
 class _Writer:
     def __init__(
-        self, program: Program, steps: Sequence[Scheduled], plan: MemoryPlan, kernels: Mapping[str, str]
+        self,
+        program: Program,
+        steps: Sequence[Scheduled],
+        plan: MemoryPlan,
+        kernels: Mapping[str, str],
+        observed: str,
     ) -> None:
         self.program = program
         self.steps = steps
         self.plan = plan
         self.kernels = kernels
+        self.observed = observed
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.taken_over = set(plan.reuses.values())
@@ -65,11 +72,15 @@ class _Writer:
         self._line("args.clear()")
         self.names.update(self.program.constants)
         for position, step in enumerate(self.steps):
+            if self.observed:
+                self._line(f"mark({self.observed!r}, {step.name!r})")
             if isinstance(step, Launch):
                 self._launch(step)
             else:
                 self._extern(step)
             self._free(position, step)
+        if self.observed:
+            self._line('mark("", "")')
         outputs = ", ".join(self._value(x) for x in self.program.outputs)
         self._line(f"return ({outputs}{',' if len(self.program.outputs) == 1 else ''})")
         return HEADER + "\n" + "\n".join(self.lines) + "\n", self.names

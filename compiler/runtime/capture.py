@@ -13,19 +13,25 @@ import linecache
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import torch
+from torch.autograd import profiler
 
-from compiler.report import CudaGraph, SkipReason, SourceLine
-from compiler.runtime import driver
+from compiler.report import CudaGraph, GraphNode, SkipReason, SourceLine
+from compiler.runtime import driver, topology
+from compiler.runtime.observe import NodeLog, Observer, Units
 
 if TYPE_CHECKING:
     from torch.cuda import _POOL_HANDLE
 
 R = TypeVar("R")
+
+_current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", lambda: 0)
+_raw_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 0)
 
 
 class CaptureRefused(Exception):
@@ -36,32 +42,83 @@ class CaptureRefused(Exception):
         self.reason = reason
 
 
+@dataclass(frozen=True)
+class Movable:
+    """The places in a graph that hold the address of one input: arguments of kernels, each with its position."""
+
+    places: tuple[tuple[driver.KernelNode, int], ...]
+
+
 class Recording(Generic[R]):
     """A captured function. ``result`` lives in the graph's memory: every replay writes it anew."""
 
     def __init__(
-        self, graph: torch.cuda.CUDAGraph, result: R, facts: CudaGraph, device: torch.device, *, random: bool
+        self,
+        graph: torch.cuda.CUDAGraph,
+        result: R,
+        facts: CudaGraph,
+        device: torch.device,
+        units: Units,
+        *,
+        random: bool,
     ) -> None:
         self.result = result
         self.facts = facts
+        self.units = units
         self._graph = graph
         self._device = device.index
-        self._executable = 0
-        self._launch = None
+        self._executable = graph.raw_cuda_graph_exec()
         # torch's own replay moves the generators on; a graph that draws nothing is launched directly, which saves
         # more CPU time than the launch takes.
-        if not random and hasattr(graph, "raw_cuda_graph_exec"):
-            self._launch = driver.launch_function()
-            self._executable = graph.raw_cuda_graph_exec()
+        launch = None if random else driver.launch_function()
+        self._submit = functools.partial(launch, self._executable) if launch is not None else None
+        self._kernels: dict[int, driver.KernelNode | None] = {}
+        self._nodes_of: dict[str, list[int]] = {}
+        for node, (_, unit) in units.items():
+            self._nodes_of.setdefault(unit, []).append(node)
 
     def replay(self) -> None:
         """Submit the graph to the current stream."""
-        if self._launch is not None and torch._C._cuda_getDevice() == self._device:
-            stream = torch._C._cuda_getCurrentRawStream(self._device)
-            if self._launch(self._executable, stream) == 0:
-                return
+        # A profiler knows launches by torch's way of making them.
+        direct = not profiler._is_profiler_enabled and _current_device() == self._device
+        if direct and self._submit is not None and self._submit(_raw_stream(self._device)) == 0:
+            return
         # Also the way to torch's error message where the driver refused.
         self._graph.replay()
+
+    def topology(self) -> list[GraphNode]:
+        """The graph's nodes as the driver tells them, each with the step that issued it."""
+        return topology.read(self._graph.raw_cuda_graph(), self.units)
+
+    def movable(self, index: int, uses: Sequence[tuple[str, int]], address: int) -> Movable | None:
+        """Where the graph reads the input at ``index``, which it was captured with at ``address``.
+
+        ``uses`` are all steps that read it, each with the position among the arguments of its kernel. None where one
+        of them is not a single kernel with that address there.
+        """
+        places = []
+        for unit, position in uses:
+            nodes = self._nodes_of.get(unit, [])
+            if len(nodes) != 1 or driver.node_type(nodes[0]) != driver.KERNEL:
+                return None
+            if nodes[0] not in self._kernels:
+                self._kernels[nodes[0]] = driver.patchable_kernel(nodes[0])
+            kernel = self._kernels[nodes[0]]
+            if kernel is None or position >= len(kernel.values) or kernel.values[position] != address:
+                return None
+            places.append((kernel, position))
+        return Movable(tuple(places))
+
+    def move(self, inputs: Sequence[tuple[Movable, torch.Tensor]]) -> bool:
+        """Let the graph read inputs elsewhere from the next replay on; False where the driver refuses."""
+        touched: dict[int, driver.KernelNode] = {}
+        for movable, tensor in inputs:
+            address = tensor.data_ptr()
+            for kernel, position in movable.places:
+                kernel.values[position] = address
+                touched[kernel.node] = kernel
+        refused = [kernel for kernel in touched.values() if not kernel.set(self._executable)]
+        return not refused
 
 
 @functools.cache
@@ -77,6 +134,7 @@ def record(
     warmup: int = 2,
     pool: _POOL_HANDLE | None = None,
     restore: Callable[[], None] = lambda: None,
+    observer: Observer | None = None,
 ) -> Recording[R]:
     """Capture ``run`` and replay it once; the recording's ``result`` holds what that replay computed.
 
@@ -86,6 +144,7 @@ def record(
             kernels, the last is checked for operations that wait for the GPU.
         pool: a graph pool to share with other recordings that never run at the same time.
         restore: undoes what a call of ``run`` wrote into memory that outlives it; called after each warm-up.
+        observer: hears from the regions in ``run`` which step begins; the graph's nodes are then joined to steps.
 
     Raises:
         CaptureRefused: the work cannot be captured, or does not fit in memory a second time.
@@ -109,14 +168,16 @@ def record(
         facts.warmup_ms = _ms_since(began)
 
         began = time.perf_counter()
-        graph, result = _capture(run, device, pool)
+        log = NodeLog(device)
+        graph, result = _capture(run, device, pool, observer or Observer(), log)
         facts.capture_ms = _ms_since(began)
         began = time.perf_counter()
         graph.instantiate()
         facts.instantiate_ms = _ms_since(began)
-        if hasattr(graph, "raw_cuda_graph_exec"):
-            driver.upload(graph.raw_cuda_graph_exec(), stream.cuda_stream)
+        began = time.perf_counter()
+        driver.upload(graph.raw_cuda_graph_exec(), stream.cuda_stream)
         stream.synchronize()
+        facts.upload_ms = _ms_since(began)
 
         began = time.perf_counter()
         graph.replay()
@@ -126,8 +187,11 @@ def record(
     caller.wait_stream(stream)
     facts.captured = True
     facts.partitions = 1
-    facts.nodes = driver.node_count(graph.raw_cuda_graph())
-    return Recording(graph, result, facts, device, random=random)
+    nodes = driver.nodes(graph.raw_cuda_graph())
+    facts.nodes = len(nodes)
+    # A node that the capture did not end with must not be touched.
+    units = {node: log.units[node] for node in nodes if node in log.units}
+    return Recording(graph, result, facts, device, units, random=random)
 
 
 def pool_bytes(pool: _POOL_HANDLE) -> int:
@@ -172,7 +236,9 @@ def _waiting_is_an_error() -> Iterator[None]:
         torch.cuda.set_sync_debug_mode(before)
 
 
-def _capture(run: Callable[[], R], device: torch.device, pool: _POOL_HANDLE) -> tuple[torch.cuda.CUDAGraph, R]:
+def _capture(
+    run: Callable[[], R], device: torch.device, pool: _POOL_HANDLE, observer: Observer, log: NodeLog
+) -> tuple[torch.cuda.CUDAGraph, R]:
     """Capture one call of ``run`` on the current stream, which must not be the default stream."""
     torch.cuda.synchronize(device)
     # A graph pool cannot use memory that the ordinary pool has cached.
@@ -184,7 +250,9 @@ def _capture(run: Callable[[], R], device: torch.device, pool: _POOL_HANDLE) -> 
     try:
         graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:
+            observer.mark = log
             result = run()
+            log("", "")
             graph.capture_end()
         except BaseException as error:
             _abandon(graph, device, pool)
@@ -192,6 +260,7 @@ def _capture(run: Callable[[], R], device: torch.device, pool: _POOL_HANDLE) -> 
                 raise CaptureRefused(refusal(error)) from None
             raise
     finally:
+        observer.mark = None
         if collecting:
             gc.enable()
     return graph, result

@@ -1,129 +1,125 @@
-"""A compiled region behind a CUDA Graph: one graph for each signature, and the plain function where none will do."""
+"""A compiled region behind CUDA Graphs: one for each signature, and the plain function where none will do."""
 
 from __future__ import annotations
 
-import threading
-import weakref
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
 from torch import Tensor
 
-from compiler.report import CudaGraph, SkipReason
+from compiler.report import CudaGraph, InputRoute, SkipReason
 from compiler.runtime import capture
-from compiler.runtime.signature import CopyPlan, OutputPlan, Signature, describe, empty_with_layout, signature
-
-Run = Callable[[Sequence[Any]], Sequence[Any]]
+from compiler.runtime.observe import Observer
+from compiler.runtime.outputs import OutputPlan
+from compiler.runtime.pool import GraphPool, Recorded, Run
+from compiler.runtime.signature import CopyPlan, Signature, describe, empty_with_layout, signature
 
 # Beyond this many captures the region's inputs change too often for graphs to pay.
 MAX_CAPTURES = 32
+# Beyond this many captures for static inputs that moved, other addresses run without a graph.
+MAX_MOVES = 6
+# Why a region is captured more than once.
+_KEPT = "an output was kept"
+_MOVED = "an input moved"
+_STATIC_MOVED = "a parameter or saved tensor moved"
+_OTHER_SIGNATURE = "other sizes, strides, dtypes or numbers"
+ALIGNMENT = 16  # bytes that generated kernels assume of every pointer
 
 
-class Recorded(Protocol):
-    """What a recorder returns. ``result`` is written by every replay."""
+@dataclass(frozen=True)
+class InputUse:
+    """Who reads an input of a region. ``kernels`` are the generated kernels, each with the input's position there.
 
-    result: Any
-    facts: CudaGraph
+    ``only_kernels``: nobody else does, so that the graph holds the address nowhere but in their arguments.
+    """
 
-    def replay(self) -> None: ...
-
-
-class Recorder(Protocol):
-    """Captures functions on one kind of device."""
-
-    device_type: str
-
-    def is_capturing(self) -> bool:
-        """Whether the caller is itself being captured."""
-
-    def device(self, inputs: Sequence[Any]) -> torch.device: ...
-    def stream(self, device: torch.device) -> Any:
-        """The caller's stream, which can ``wait_stream`` for another."""
-
-    def stream_key(self, device: torch.device) -> int:
-        """A number that tells streams apart, had at every call and so without making an object."""
-
-    def record(
-        self, run: Callable[[], Sequence[Any]], device: torch.device, warmup: int, restore: Callable[[], None]
-    ) -> Recorded: ...
-    def pool_bytes(self) -> int: ...
-    def wait(self, device: torch.device) -> None: ...
+    name: str
+    kernels: tuple[tuple[str, int], ...] = ()
+    only_kernels: bool = False
 
 
-class CudaRecorder:
-    """Captures on CUDA devices. All graphs of one recorder share a pool, for they never run at the same time."""
+class Buffering(IntEnum):
+    """Which inputs a graph reads from buffers of its own, into which they are copied at every call."""
 
-    device_type = "cuda"
+    NONE = 0  # it reads every input where it was at the capture
+    UNPATCHABLE = 1  # those whose address in the graph cannot be replaced
+    ALL = 2  # all that are not static
 
-    def __init__(self) -> None:
-        # Asked once: torch.cuda.is_available() takes as long as a launch.
-        self._available = torch.cuda.is_available()
-        self._pool = torch.cuda.graph_pool_handle() if self._available else None
 
-    def is_capturing(self) -> bool:
-        return self._available and torch.cuda.is_current_stream_capturing()
+class _Key(NamedTuple):
+    """What a graph serves: sizes, strides, dtypes and numbers, and the addresses of static inputs."""
 
-    def device(self, inputs: Sequence[Any]) -> torch.device:
-        for value in inputs:
-            if isinstance(value, Tensor):
-                return value.device
-        return torch.device("cuda", torch.cuda.current_device())
-
-    def stream(self, device: torch.device) -> torch.cuda.Stream:
-        return torch.cuda.current_stream(device)
-
-    def stream_key(self, device: torch.device) -> int:
-        return int(torch._C._cuda_getCurrentRawStream(device.index))
-
-    def record(
-        self, run: Callable[[], Sequence[Any]], device: torch.device, warmup: int, restore: Callable[[], None]
-    ) -> Recorded:
-        return capture.record(run, device=device, warmup=warmup, pool=self._pool, restore=restore)
-
-    def pool_bytes(self) -> int:
-        return capture.pool_bytes(self._pool) if self._pool is not None else 0
-
-    def wait(self, device: torch.device) -> None:
-        torch.cuda.synchronize(device)
+    layout: Signature
+    addresses: tuple[int, ...]
 
 
 class _Graph:
-    """One captured signature."""
+    """One captured graph and how it gets its inputs."""
 
     def __init__(
         self,
-        region_inputs: Sequence[Any],
-        arguments: list[Any],
-        copies: CopyPlan,
+        number: int,
+        inputs: Sequence[Any],
+        copied: dict[int, Tensor],
         recorded: Recorded,
+        outputs: OutputPlan,
+        movable: dict[int, Any],
         static: frozenset[int],
+        buffering: Buffering,
         device: torch.device,
-        *,
-        clone: bool,
     ) -> None:
+        self.number = number
         self.recorded = recorded
+        self.outputs = outputs
         self.device = device
-        self.copies = copies
-        self.outputs = OutputPlan(recorded.result, arguments, clone=clone)
-        # The graph reads these buffers, so they live as long as it does.
-        self._arguments = arguments
-        tensors = {index for index in static if isinstance(region_inputs[index], Tensor)}
-        self._static = [
-            (index, weakref.ref(region_inputs[index]), region_inputs[index].data_ptr()) for index in sorted(tensors)
-        ]
-        self._other = [(index, describe(value)) for index, value in enumerate(region_inputs) if index not in tensors]
+        self.buffering = buffering
+        self.copies = CopyPlan(copied)
+        self.copied = frozenset(copied)
+        self.movable = movable
+        self.replays = 0
+        self.held = 0  # calls in a row that found the outputs of the last ones held
+        tensors = [index for index, value in enumerate(inputs) if isinstance(value, Tensor)]
+        self.direct = [index for index in tensors if index not in self.copied]
+        self.addresses: list[int | None] = [value.data_ptr() if isinstance(value, Tensor) else 0 for value in inputs]
+        self.descriptions = [describe(value) for value in inputs]
+        self._static = [index for index in self.direct if index in static]
+        self._moving = [index for index in self.direct if index not in static]
+        self.patched: dict[int, float] = {}  # input -> microseconds that its last patch took
 
-    def serves(self, inputs: Sequence[Any]) -> bool:
-        """Whether ``inputs`` are those of the last call but for values, found faster than by a signature."""
-        for index, reference, address in self._static:
-            known = reference()
-            # The same object at the same address: its sizes are those it was captured with.
-            if known is None or known is not inputs[index] or known.data_ptr() != address:
+    def same_layout(self, inputs: Sequence[Any]) -> bool:
+        """Whether the inputs are those it was captured with, but for addresses and contents."""
+        return all(describe(value) == known for value, known in zip(inputs, self.descriptions, strict=True))
+
+    def takes(self, inputs: Sequence[Any]) -> bool:
+        """Whether it can serve inputs of its layout: those it reads in place have not moved, or can be followed."""
+        for index in self._static:
+            if inputs[index].data_ptr() != self.addresses[index]:
                 return False
-        return all(describe(inputs[index]) == described for index, described in self._other)
+        for index in self._moving:
+            address = inputs[index].data_ptr()
+            if address != self.addresses[index] and (index not in self.movable or address % ALIGNMENT):
+                return False
+        return True
+
+    def follow(self, inputs: Sequence[Any]) -> bool:
+        """Read the inputs, which it ``takes``, where they are now; False where the driver refuses."""
+        began = time.perf_counter_ns()
+        moved = [index for index in self._moving if inputs[index].data_ptr() != self.addresses[index]]
+        if not moved:
+            return True
+        if not self.recorded.move([(self.movable[index], inputs[index]) for index in moved]):
+            return False
+        cost_us = (time.perf_counter_ns() - began) / 1e3 / len(moved)
+        for index in moved:
+            self.addresses[index] = inputs[index].data_ptr()
+            self.patched[index] = cost_us
+        return True
 
 
 class GraphedRegion:
@@ -133,9 +129,14 @@ class GraphedRegion:
     reason is kept. Signatures (sizes, strides, dtypes, numbers among the inputs, addresses of static inputs) have a
     graph each, the least recently used of which is dropped beyond ``capacity``.
 
-    An input that ``run`` writes to is right in both ways it can be passed: a static one is written in place by the
-    replay, a copied one is copied back. Where it shares memory with another input the copy would part them, so that
-    call runs without the graph.
+    Inputs are read where they are. One that moves is followed by replacing its address in the graph where generated
+    kernels alone read it; where others do, a second graph is captured that reads it from a buffer, and it is copied.
+
+    Outputs are memory of the graph, which does not run again while somebody holds one of them: such a call runs
+    without the graph, and outputs that were held are copied from then on.
+
+    An input that ``run`` writes to is written in place, or copied back. Where it shares memory with another input and
+    one of the two is copied, the copy would part them, so that call runs without the graph.
 
     Random numbers advance at every replay, from where the generator stands, as they would without the graph.
 
@@ -149,131 +150,263 @@ class GraphedRegion:
         warmup: int = 2,
         *,
         mutated_inputs: frozenset[int] = frozenset(),
+        uses: Sequence[InputUse] = (),
+        returned: int | None = None,
         capacity: int = 4,
-        clone_outputs: bool = True,
-        recorder: Recorder | None = None,
+        clone_outputs: bool = False,
+        fixed_layouts: bool = False,
+        pool: GraphPool | None = None,
+        observer: Observer | None = None,
     ) -> None:
         """
         Args:
-            run: a list of inputs to a list of outputs, without autograd, with no effect but on the mutated inputs.
-            static_inputs: positions whose tensors stay where they are (parameters, buffers). Their sizes and dtypes
-                must not change under the same tensor object.
+            run: a list of inputs, which it may empty, to a list of outputs, without autograd, with no effect but on the
+                mutated inputs.
+            static_inputs: positions whose tensors mostly stay where they are (parameters, buffers, tensors that another
+                graph left). Never copied.
             mutated_inputs: positions of the tensors that ``run`` writes to.
-            clone_outputs: return fresh tensors. Without it the next call overwrites what this one returned.
+            uses: who reads each input; without it no moved input can be followed.
+            returned: how many outputs go to the user; those after them are saved for a backward. None: all.
+            capacity: signatures that keep their graphs.
+            clone_outputs: return copies from the start.
+            fixed_layouts: the caller sees to it that sizes, strides, dtypes and numbers never change.
+            pool: memory to share with other regions of the same compilation.
+            observer: what ``run`` tells of its steps; the graph's nodes are joined to them.
         """
         self._run = run
         self._static = static_inputs
         self._mutated = mutated_inputs
+        self._uses = tuple(uses)
+        self._returned = returned
         self._warmup = warmup
         self._capacity = capacity
-        self._clone = clone_outputs
-        self._recorder = recorder or CudaRecorder()
-        self._graphs: OrderedDict[Signature, _Graph] = OrderedDict()
+        self._clone_all = clone_outputs
+        self._cloned: set[int] = set()
+        self._fixed = fixed_layouts
+        self._pool = pool or GraphPool()
+        self._recorder = self._pool.recorder
+        self._observer = observer or Observer()
+        self._graphs: OrderedDict[_Key, list[_Graph]] = OrderedDict()
         self._latest: _Graph | None = None
         self._reasons: list[SkipReason] = []
         self._gave_up = False
         self._captures = 0
-        self._stream: Any = None
-        self._stream_key = 0
-        self._lock = threading.Lock()
+        self._recaptures: dict[str, int] = {}
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Any]:
+    def __call__(self, inputs: list[Any]) -> list[Any]:
         """Run the region on ``inputs``; the outputs in the order of ``run``'s."""
-        if self._gave_up or self._recorder.is_capturing():
-            return list(self._run(inputs))
-        with self._lock, torch.no_grad():
-            if self._mutated and self._parts_shared_memory(inputs):
-                self._note("aliased_inputs", "An input that the region writes to shares memory with another input.")
-                return list(self._run(inputs))
-            graph = self._find(inputs)
-            if graph is not None:
-                self._follow_last_stream(graph)
-                graph.copies.copy_from(inputs)
-                graph.recorded.replay()
-            else:
-                # A new graph has been replayed once, by its recording.
-                graph = self._capture(inputs)
-            if graph is None:
-                return list(self._run(inputs))
-            graph.copies.copy_back(inputs, self._mutated)
-            return graph.outputs.results(inputs)
+        recorder = self._recorder
+        if self._gave_up or recorder.is_capturing():
+            return list(self._run(list(inputs)))
+        with self._pool.lock:
+            graph = self._latest
+            if (
+                graph is not None
+                and (self._fixed or graph.same_layout(inputs))
+                and recorder.same_addresses(inputs, graph.addresses, graph.direct)
+                and not (graph.copied and self._parts_shared_memory(inputs, graph.copied))
+                and not self._pool.held_by(graph.number)
+            ):
+                return self._replay(graph, inputs)
+            results = self._serve(inputs)
+        return list(self._run(list(inputs))) if results is None else results
+
+    @property
+    def replays(self) -> int:
+        """Calls that a graph served, of the graphs that are kept."""
+        return sum(graph.replays for variants in self._graphs.values() for graph in variants)
 
     def facts(self) -> CudaGraph:
         """The graph captured last, and every reason for which a call ran without one."""
-        if self._latest is None:
+        graph = self._latest
+        if graph is None:
             return CudaGraph(capturable=not self._gave_up, skip_reasons=list(self._reasons))
         return msgspec.structs.replace(
-            self._latest.recorded.facts,
+            graph.recorded.facts,
             skip_reasons=list(self._reasons),
             pool_bytes=self._recorder.pool_bytes(),
             captures=self._captures,
-            copied_bytes=self._latest.copies.bytes,
+            recaptures=dict(self._recaptures),
+            copied_bytes=graph.copies.bytes,
+            routes=self._routes(graph),
+            topology=graph.recorded.topology(),
         )
 
-    def _find(self, inputs: Sequence[Any]) -> _Graph | None:
-        try:
-            if self._latest is not None and self._latest.serves(inputs):
-                return self._latest
-            key = signature(inputs, self._static)
-        except TypeError:  # a value that cannot be hashed: _capture says so
-            return None
-        graph = self._graphs.get(key)
-        if graph is not None:
-            self._graphs.move_to_end(key)
-            self._latest = graph
-        return graph
+    def _replay(self, graph: _Graph, inputs: list[Any]) -> list[Any]:
+        self._pool.follow(graph.device)
+        graph.held = 0
+        if graph.copied:
+            with torch.no_grad():
+                graph.copies.copy_from(inputs)
+                graph.recorded.replay()
+                graph.copies.copy_back(inputs, self._mutated)
+        else:
+            graph.recorded.replay()
+        graph.replays += 1
+        self._pool.hand_out(graph.number, graph.outputs)
+        return graph.outputs.results(inputs)
 
-    def _capture(self, inputs: Sequence[Any]) -> _Graph | None:
-        """A graph for the signature of ``inputs``, already replayed on them; None where they run without one."""
+    def _serve(self, inputs: list[Any]) -> list[Any] | None:
+        """A call that the latest graph does not serve as it is; None where it runs without a graph."""
+        latest = self._latest
+        if latest is not None and (self._fixed or latest.same_layout(inputs)):
+            results = self._replay_one([latest], inputs)
+            if results is not None:
+                return results
+        try:
+            key = self._key(inputs)
+        except TypeError:  # a value that cannot be hashed
+            self._note(self._refuse(inputs))
+            return None
+        variants = self._graphs.get(key, [])
+        held = [graph for graph in variants if self._accepts(graph, inputs) and self._pool.held_by(graph.number)]
+        results = self._replay_one(variants, inputs)
+        if results is not None:
+            self._graphs.move_to_end(key)
+            return results
+        if held and not self._retire(key, held[0]):
+            return None
+        return self._capture(key, inputs, kept=bool(held))
+
+    def _replay_one(self, graphs: Sequence[_Graph], inputs: list[Any]) -> list[Any] | None:
+        """Replay the first of the graphs that can serve the inputs; None where none can."""
+        for graph in list(graphs):
+            if self._accepts(graph, inputs) and not self._pool.held_by(graph.number):
+                if graph.follow(inputs):
+                    self._latest = graph
+                    return self._replay(graph, inputs)
+                graph.movable.clear()
+        return None
+
+    def _accepts(self, graph: _Graph, inputs: Sequence[Any]) -> bool:
+        if graph.copied and self._parts_shared_memory(inputs, graph.copied):
+            return False
+        return graph.takes(inputs)
+
+    def _retire(self, key: _Key, graph: _Graph) -> bool:
+        """Someone holds outputs that ``graph`` would overwrite. Copy such outputs from now on, and note it.
+
+        True where they have been held so long that another graph should be captured in its place.
+        """
+        graph.held += 1
+        saved = False
+        for outputs in self._pool.held_by(graph.number):
+            kept = outputs.kept_positions()
+            if outputs.returned is not None and any(position >= outputs.returned for position in kept):
+                saved = True
+            else:
+                outputs.clone_from_now_on(kept)
+        if saved:
+            text = "A forward ran again while the tensors that the last one saved for its backward were still needed."
+            self._note(SkipReason("pending_backward", text))
+            return False
+        text = "An output was kept while the region ran again; it is copied from then on."
+        self._note(SkipReason("kept_outputs", text))
+        if graph.held < 2:
+            return False
+        self._recorder.wait(graph.device)  # a graph must not be freed while the GPU runs it
+        self._graphs[key].remove(graph)
+        self._latest = None
+        return True
+
+    def _capture(self, key: _Key, inputs: list[Any], *, kept: bool) -> list[Any] | None:
+        """Capture a graph for the inputs and return what its first replay made; None where they run without one."""
         reason = self._refuse(inputs)
+        moved = sum(known.layout == key.layout for known in self._graphs)
         if reason is None and self._captures >= MAX_CAPTURES:
             reason = SkipReason("changing_inputs", f"The inputs changed more than {MAX_CAPTURES} times.")
+        elif (
+            reason is None and moved and key not in self._graphs and self._recaptures.get(_STATIC_MOVED, 0) >= MAX_MOVES
+        ):
+            reason = SkipReason("moving_inputs", f"Inputs taken to be static moved more than {MAX_MOVES} times.")
         if reason is not None:
-            self._note(reason.rule, reason.detail)
+            self._note(reason)
             return None
-        copied = {
-            index: empty_with_layout(value)
-            for index, value in enumerate(inputs)
-            if isinstance(value, Tensor) and index not in self._static
-        }
-        arguments = [copied.get(index, value) for index, value in enumerate(inputs)]
-        copies = CopyPlan(copied)
-        copies.copy_from(inputs)
-        backups = {index: arguments[index].clone() for index in self._mutated}
-
-        def restore() -> None:
-            for index, backup in backups.items():
-                arguments[index].copy_(backup)
-
+        variants = self._graphs.get(key, [])
+        buffering = Buffering(min(max((graph.buffering + 1 for graph in variants), default=0), Buffering.ALL))
+        copied = {index: empty_with_layout(inputs[index]) for index in self._buffered(inputs, buffering)}
+        if copied and self._parts_shared_memory(inputs, copied):
+            self._note(
+                SkipReason("aliased_inputs", "An input that the region writes to shares memory with another input.")
+            )
+            return None
         device = self._recorder.device(inputs)
-        try:
-            recorded = self._recorder.record(lambda: self._run(arguments), device, self._warmup, restore)
-        except capture.CaptureRefused as refused:
-            self._reasons.append(refused.reason)
-            self._gave_up = True
+        self._pool.follow(device)
+        graph = self._record(inputs, copied, buffering, device)
+        if graph is None:
             return None
-        except Exception as error:
-            # The plain call that follows raises it again if it is the function's own.
-            self._note("warm_up_failed", f"The calls before the capture failed with {type(error).__name__}: {error}")
-            self._gave_up = True
-            return None
-        unusable = self._refuse(recorded.result)
-        if unusable is not None:
-            # The recording has run once, and the plain call that follows must not find its writes.
-            restore()
-            self._note(unusable.rule, f"An output cannot leave a graph. {unusable.detail}")
-            self._gave_up = True
-            return None
-        graph = _Graph(inputs, arguments, copies, recorded, self._static, device, clone=self._clone)
+        if self._captures:
+            cause = _KEPT if kept else _MOVED if variants else _STATIC_MOVED if moved else _OTHER_SIGNATURE
+            self._recaptures[cause] = self._recaptures.get(cause, 0) + 1
         self._captures += 1
-        self._graphs[signature(inputs, self._static)] = graph
+        # One that was never replayed will hardly be.
+        useful = [known for known in variants if known.replays]
+        if len(useful) < len(variants) or len(self._graphs) + (not variants) > self._capacity:
+            self._recorder.wait(device)  # a graph must not be freed while the GPU runs it
+        self._graphs[key] = [*useful, graph]
+        self._graphs.move_to_end(key)
         self._latest = graph
-        self._stream, self._stream_key = self._recorder.stream(device), self._recorder.stream_key(device)
         if len(self._graphs) > self._capacity:
-            # A graph must not be freed while the GPU runs it.
-            self._recorder.wait(device)
             self._graphs.popitem(last=False)
-        return graph
+        self._pool.hand_out(graph.number, graph.outputs)
+        with torch.no_grad():
+            graph.copies.copy_back(inputs, self._mutated)
+        return graph.outputs.results(inputs)
+
+    def _record(
+        self, inputs: list[Any], copied: dict[int, Tensor], buffering: Buffering, device: torch.device
+    ) -> _Graph | None:
+        """Record on the inputs, those in ``copied`` through these buffers. None, with a note, where that fails."""
+        arguments = [copied.get(index, value) for index, value in enumerate(inputs)]
+        with torch.no_grad():
+            CopyPlan(copied).copy_from(inputs)
+            backups = {index: arguments[index].clone() for index in self._mutated}
+
+            def restore() -> None:
+                for index, backup in backups.items():
+                    arguments[index].copy_(backup)
+
+            try:
+                recorded = self._recorder.record(self._run, arguments, device, self._warmup, restore, self._observer)
+            except capture.CaptureRefused as refused:
+                self._give_up(refused.reason)
+                return None
+            except Exception as error:
+                # The plain call that follows raises it again if it is the function's own.
+                text = f"The calls before the capture failed with {type(error).__name__}: {error}"
+                self._give_up(SkipReason("warm_up_failed", text))
+                return None
+            unusable = self._refuse(recorded.result)
+            if unusable is not None:
+                # The recording has run once, and the plain call that follows must not find its writes.
+                restore()
+                text = f"An output cannot leave a graph. {unusable.detail}"
+                self._give_up(SkipReason(unusable.rule, text))
+                return None
+        outputs = OutputPlan(
+            recorded.result, arguments, self._cloned, clone_all=self._clone_all, returned=self._returned
+        )
+        movable = {
+            index: places
+            for index, use in enumerate(self._uses)
+            if use.only_kernels and index not in copied and isinstance(inputs[index], Tensor)
+            if (places := recorded.movable(index, use.kernels, inputs[index].data_ptr())) is not None
+        }
+        number = self._pool.next_number()
+        return _Graph(number, inputs, copied, recorded, outputs, movable, self._static, buffering, device)
+
+    def _buffered(self, inputs: Sequence[Any], buffering: Buffering) -> list[int]:
+        """Positions of the inputs that are copied."""
+        if buffering is Buffering.NONE:
+            return []
+        free = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and i not in self._static]
+        if buffering is Buffering.ALL:
+            return free
+        return [i for i in free if not (i < len(self._uses) and self._uses[i].only_kernels)]
+
+    def _key(self, inputs: Sequence[Any]) -> _Key:
+        addresses = [inputs[i].data_ptr() for i in sorted(self._static) if isinstance(inputs[i], Tensor)]
+        return _Key(signature(inputs), tuple(addresses))
 
     def _refuse(self, values: Sequence[Any]) -> SkipReason | None:
         """Why no graph can take or return ``values``."""
@@ -295,25 +428,43 @@ class GraphedRegion:
             return SkipReason("several_devices", "The tensors are on several devices.")
         return None
 
-    def _parts_shared_memory(self, inputs: Sequence[Any]) -> bool:
-        """Whether a mutated input shares its storage with another input, and one of the two is copied."""
+    def _parts_shared_memory(self, inputs: Sequence[Any], copied: Any) -> bool:
+        """Whether a mutated input shares its storage with another input, and one of the two is in ``copied``."""
+        if not self._mutated:
+            return False
         storages: dict[int, list[int]] = {}
         for index, value in enumerate(inputs):
             if isinstance(value, Tensor) and value.numel():
                 storages.setdefault(value.untyped_storage().data_ptr(), []).append(index)
         return any(
-            len(indices) > 1 and not self._mutated.isdisjoint(indices) and not self._static.issuperset(indices)
+            len(indices) > 1 and not self._mutated.isdisjoint(indices) and any(index in copied for index in indices)
             for indices in storages.values()
         )
 
-    def _follow_last_stream(self, graph: _Graph) -> None:
-        """Order this call after the last one where the caller has moved to another stream."""
-        key = self._recorder.stream_key(graph.device)
-        if key != self._stream_key:
-            stream = self._recorder.stream(graph.device)
-            stream.wait_stream(self._stream)
-            self._stream, self._stream_key = stream, key
+    def _routes(self, graph: _Graph) -> list[InputRoute]:
+        """How each input reached the graph at the last calls."""
+        routes = []
+        for index in range(len(graph.addresses)):
+            name = self._uses[index].name if index < len(self._uses) else f"input {index}"
+            if index in graph.copied:
+                detail = "It moved, and a library call reads it." if graph.buffering < Buffering.ALL else "It moved."
+                routes.append(InputRoute(name, "copied", bytes=graph.copies.bytes_of[index], detail=detail))
+            elif index not in graph.direct:
+                routes.append(InputRoute(name, "host", detail="A number, fixed in the graph."))
+            elif index in self._static:
+                routes.append(InputRoute(name, "static"))
+            elif index in graph.patched:
+                nodes = len(self._uses[index].kernels)
+                routes.append(InputRoute(name, "patched", nodes=nodes, cost_us=graph.patched[index]))
+            else:
+                routes.append(InputRoute(name, "same_address", detail="It has not moved since the capture."))
+        return routes
 
-    def _note(self, rule: str, detail: str) -> None:
-        if not any(reason.rule == rule for reason in self._reasons):
-            self._reasons.append(SkipReason(rule=rule, detail=detail))
+    def _give_up(self, reason: SkipReason) -> None:
+        self._reasons.append(reason)
+        self._gave_up = True
+
+    def _note(self, reason: SkipReason | None) -> None:
+        """Keep why a call runs without a graph, each rule once."""
+        if reason is not None and not any(known.rule == reason.rule for known in self._reasons):
+            self._reasons.append(reason)

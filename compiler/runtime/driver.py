@@ -1,13 +1,102 @@
-"""The few CUDA driver calls on graphs that torch does not offer, through the driver library itself."""
+"""The CUDA driver's calls on graphs that torch does not offer, through the driver library itself.
+
+cudaGraph_t, cudaGraphExec_t and cudaGraphNode_t, which torch hands out as integers, are the driver's CUgraph,
+CUgraphExec and CUgraphNode. Functions that read return None, or nothing, where there is no driver or it refuses.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 from collections.abc import Callable
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
+from dataclasses import dataclass
 
-# cudaGraph_t and cudaGraphExec_t, which torch hands out as integers, are the driver's CUgraph and CUgraphExec.
 LaunchFunction = Callable[[int, int], int]
+
+# CUgraphNodeType
+KERNEL, MEMCPY, MEMSET, HOST, CHILD_GRAPH, EMPTY, EVENT_WAIT, EVENT_RECORD = range(8)
+MEM_ALLOC, MEM_FREE = 10, 11
+CONDITIONAL = 13
+
+_CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
+_LOSSY_QUERY = 912  # CUDA_ERROR_LOSSY_QUERY: an edge carries data that the older call cannot tell
+
+
+class KernelParams(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2."""
+
+    _fields_ = [
+        ("function", c_void_p),
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared_bytes", c_uint),
+        ("params", POINTER(c_void_p)),
+        ("extra", c_void_p),
+        ("kernel", c_void_p),
+        ("context", c_void_p),
+    ]
+
+
+class _End(ctypes.Structure):
+    """One end of CUDA_MEMCPY3D."""
+
+    _fields_ = [
+        ("x_bytes", c_size_t),
+        ("y", c_size_t),
+        ("z", c_size_t),
+        ("lod", c_size_t),
+        ("memory_type", c_uint),
+        ("host", c_void_p),
+        ("device", c_void_p),
+        ("array", c_void_p),
+        ("reserved", c_void_p),
+        ("pitch", c_size_t),
+        ("height", c_size_t),
+    ]
+
+
+class MemcpyParams(ctypes.Structure):
+    """CUDA_MEMCPY3D."""
+
+    _fields_ = [
+        ("source", _End),
+        ("target", _End),
+        ("width_bytes", c_size_t),
+        ("height", c_size_t),
+        ("depth", c_size_t),
+    ]
+
+
+class MemsetParams(ctypes.Structure):
+    """CUDA_MEMSET_NODE_PARAMS."""
+
+    _fields_ = [
+        ("target", c_void_p),
+        ("pitch", c_size_t),
+        ("value", c_uint),
+        ("element_bytes", c_uint),
+        ("width", c_size_t),
+        ("height", c_size_t),
+    ]
+
+
+class AllocationParams(ctypes.Structure):
+    """CUDA_MEM_ALLOC_NODE_PARAMS; the properties of its memory pool are not looked into."""
+
+    _fields_ = [
+        ("pool", c_ubyte * 88),
+        ("access", c_void_p),
+        ("access_count", c_size_t),
+        ("bytes", c_size_t),
+        ("address", c_void_p),
+    ]
+
+
+class _EdgeData(ctypes.Structure):
+    """CUgraphEdgeData."""
+
+    _fields_ = [("from_port", c_ubyte), ("to_port", c_ubyte), ("type", c_ubyte), ("reserved", c_ubyte * 5)]
 
 
 @functools.cache
@@ -18,26 +107,21 @@ def _library() -> ctypes.CDLL | None:
             library = ctypes.CDLL(name)
         except OSError:
             continue
-        library.cuGraphGetNodes.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t)]
-        library.cuGraphUpload.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        library.cuGraphLaunch.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        # Handles are pointers: without this ctypes would cut them to 32 bits.
+        library.cuGraphLaunch.argtypes = [c_void_p, c_void_p]
         return library
     return None
 
 
-def node_count(graph: int) -> int:
-    """How many nodes a captured graph has; 0 where the driver cannot say."""
+def _call(name: str, *arguments: object) -> int | None:
+    """The driver's error code (0: done), or None where there is no such function."""
     library = _library()
-    count = ctypes.c_size_t(0)
-    if library is None or library.cuGraphGetNodes(graph, None, ctypes.byref(count)) != 0:
-        return 0
-    return count.value
+    function = getattr(library, name, None) if library is not None else None
+    return None if function is None else int(function(*arguments))
 
 
-def upload(executable: int, stream: int) -> bool:
-    """Copy an instantiated graph to the device ahead of its first launch; False where that failed."""
-    library = _library()
-    return library is not None and library.cuGraphUpload(executable, stream) == 0
+def _handle(value: int) -> c_void_p:
+    return c_void_p(value)
 
 
 def launch_function() -> LaunchFunction | None:
@@ -47,3 +131,170 @@ def launch_function() -> LaunchFunction | None:
         return None
     launch: LaunchFunction = library.cuGraphLaunch
     return launch
+
+
+def upload(executable: int, stream: int) -> bool:
+    """Copy an instantiated graph to the device ahead of its first launch; False where that failed."""
+    return _call("cuGraphUpload", _handle(executable), _handle(stream)) == 0
+
+
+def capturing_graph(stream: int) -> int | None:
+    """The graph that the work submitted to ``stream`` is being captured into; None where it is not."""
+    status, identity, graph = c_int(0), ctypes.c_uint64(0), c_void_p()
+    dependencies, edges, count = c_void_p(), c_void_p(), c_size_t(0)
+    common = (_handle(stream), byref(status), byref(identity), byref(graph), byref(dependencies))
+    code = _call("cuStreamGetCaptureInfo_v3", *common, byref(edges), byref(count))
+    if code != 0:
+        code = _call("cuStreamGetCaptureInfo_v2", *common, byref(count))
+    return graph.value if code == 0 and status.value == _CAPTURING else None
+
+
+def nodes(graph: int) -> list[int]:
+    """Handles of the graph's nodes, in the order in which they were added."""
+    count = c_size_t(0)
+    if _call("cuGraphGetNodes", _handle(graph), None, byref(count)) != 0 or not count.value:
+        return []
+    handles = (c_void_p * count.value)()
+    if _call("cuGraphGetNodes", _handle(graph), handles, byref(count)) != 0:
+        return []
+    return [handle or 0 for handle in handles[: count.value]]
+
+
+def edges(graph: int) -> list[tuple[int, int]]:
+    """(node, the node that waits for it) for every dependency."""
+    count = c_size_t(0)
+    if _call("cuGraphGetEdges_v2", _handle(graph), None, None, None, byref(count)) == 0:
+        ends = (c_void_p * count.value)(), (c_void_p * count.value)()
+        data = (_EdgeData * count.value)()
+        code = _call("cuGraphGetEdges_v2", _handle(graph), *ends, data, byref(count))
+    else:  # a driver before 12.3
+        if _call("cuGraphGetEdges", _handle(graph), None, None, byref(count)) not in (0, _LOSSY_QUERY):
+            return []
+        ends = (c_void_p * count.value)(), (c_void_p * count.value)()
+        code = _call("cuGraphGetEdges", _handle(graph), *ends, byref(count))
+    if code != 0:
+        return []
+    return [(a or 0, b or 0) for a, b in zip(*ends, strict=True)]
+
+
+def node_type(node: int) -> int:
+    """The driver's number for what the node does, or -1."""
+    kind = c_int(-1)
+    return kind.value if _call("cuGraphNodeGetType", _handle(node), byref(kind)) == 0 else -1
+
+
+def kernel_params(node: int) -> KernelParams | None:
+    """Parameters of a kernel node; its arguments stay the graph's."""
+    params = KernelParams()
+    code = _call("cuGraphKernelNodeGetParams_v2", _handle(node), byref(params))
+    return params if code == 0 else None
+
+
+def kernel_name(params: KernelParams) -> str:
+    """The function's name as it is linked (mangled), or ""."""
+    name = c_char_p()
+    if params.function and _call("cuFuncGetName", byref(name), _handle(params.function)) == 0 and name.value:
+        return name.value.decode(errors="replace")
+    if params.kernel and _call("cuKernelGetName", byref(name), _handle(params.kernel)) == 0 and name.value:
+        return name.value.decode(errors="replace")
+    return ""
+
+
+def argument_sizes(params: KernelParams) -> list[int]:
+    """Bytes of each argument of a kernel node's function; empty where the driver cannot tell."""
+    sizes: list[int] = []
+    offset, size = c_size_t(0), c_size_t(0)
+    name = "cuFuncGetParamInfo" if params.function else "cuKernelGetParamInfo"
+    handle = params.function or params.kernel
+    while handle and _call(name, _handle(handle), c_size_t(len(sizes)), byref(offset), byref(size)) == 0:
+        sizes.append(size.value)
+    return sizes
+
+
+def memcpy_params(node: int) -> MemcpyParams | None:
+    """Parameters of a copy."""
+    params = MemcpyParams()
+    return params if _call("cuGraphMemcpyNodeGetParams", _handle(node), byref(params)) == 0 else None
+
+
+def memset_params(node: int) -> MemsetParams | None:
+    """Parameters of a fill."""
+    params = MemsetParams()
+    return params if _call("cuGraphMemsetNodeGetParams", _handle(node), byref(params)) == 0 else None
+
+
+def allocation(node: int) -> tuple[int, int] | None:
+    """Address and bytes that an allocation node gives out."""
+    params = AllocationParams()
+    code = _call("cuGraphMemAllocNodeGetParams", _handle(node), byref(params))
+    return (params.address or 0, params.bytes) if code == 0 else None
+
+
+def freed_address(node: int) -> int | None:
+    """The address that a free node gives back."""
+    address = c_void_p()
+    return (address.value or 0) if _call("cuGraphMemFreeNodeGetParams", _handle(node), byref(address)) == 0 else None
+
+
+def child_graph(node: int) -> int | None:
+    """The graph that a child graph node runs."""
+    graph = c_void_p()
+    return graph.value if _call("cuGraphChildGraphNodeGetGraph", _handle(node), byref(graph)) == 0 else None
+
+
+@dataclass(frozen=True)
+class KernelNode:
+    """A kernel node whose arguments can be replaced in an instantiated graph.
+
+    Not for several threads at once.
+    """
+
+    node: int
+    params: KernelParams
+    values: ctypes.Array[ctypes.c_uint64]
+    pointers: ctypes.Array[c_void_p]  # params.params points here, and these at the values
+
+    def set(self, executable: int) -> bool:
+        """Make the executable graph use ``values`` from its next launch on."""
+        code = _call("cuGraphExecKernelNodeSetParams_v2", _handle(executable), _handle(self.node), byref(self.params))
+        return code == 0
+
+
+def patchable_kernel(node: int) -> KernelNode | None:
+    """The node, ready to be patched; None unless every argument is a word of 8 bytes, as in generated kernels."""
+    params = kernel_params(node)
+    if params is None or not params.params:
+        return None
+    sizes = argument_sizes(params)
+    if not sizes or any(size != 8 for size in sizes):
+        return None
+    values = (ctypes.c_uint64 * len(sizes))()
+    pointers = (c_void_p * len(sizes))()
+    for index in range(len(sizes)):
+        place = params.params[index]
+        if not place:
+            return None
+        values[index] = ctypes.c_uint64.from_address(place).value
+        pointers[index] = ctypes.addressof(values) + 8 * index
+    params.params = ctypes.cast(pointers, POINTER(c_void_p))
+    return KernelNode(node, params, values, pointers)
+
+
+@functools.cache
+def demangled(name: str) -> str:
+    """A C++ function's name as it was written; the name itself where it is none."""
+    if not name.startswith("_Z"):
+        return name
+    try:
+        library = ctypes.CDLL("libstdc++.so.6")
+    except OSError:
+        return name
+    library.__cxa_demangle.restype = c_void_p
+    status = c_int(0)
+    text = library.__cxa_demangle(name.encode(), None, None, byref(status))
+    if not text or status.value != 0:
+        return name
+    try:
+        return (ctypes.cast(text, c_char_p).value or b"").decode(errors="replace")
+    finally:
+        library.free(c_void_p(text))

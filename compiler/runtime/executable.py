@@ -12,6 +12,7 @@ import torch
 from compiler.codegen.compile import CompiledKernel, constexpr_values
 from compiler.codegen.config import grid_of, interpreter_config
 from compiler.ir import Buffer
+from compiler.runtime.observe import Mark, Observer
 
 Launcher = Callable[..., None]
 ALIGNMENT = 16  # bytes that kernels assume of every pointer
@@ -25,8 +26,10 @@ def gpu_launcher(kernel: CompiledKernel, device: int) -> Launcher:
     x, y, z = kernel.grid
     current_stream = torch._C._cuda_getCurrentRawStream
 
-    def run(*pointers: torch.Tensor) -> None:
-        launch(x, y, z, current_stream(device), function, metadata, None, None, None, *pointers, *constants)
+    def run(*tensors: torch.Tensor) -> None:
+        # Addresses, for Triton asks the driver about every tensor whether it is the GPU's.
+        addresses = [tensor.data_ptr() for tensor in tensors]
+        launch(x, y, z, current_stream(device), function, metadata, None, None, None, *addresses, *constants)
 
     return run
 
@@ -51,13 +54,16 @@ def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
     return run
 
 
-def build(wrapper: str, names: Mapping[str, Any], launchers: Mapping[str, Launcher]) -> Callable[[list[Any]], Any]:
+Call = Callable[[list[Any]], Any]
+
+
+def build(wrapper: str, names: Mapping[str, Any], launchers: Mapping[str, Launcher]) -> Call:
     """The wrapper's ``call`` with its kernels and constants bound."""
     namespace: dict[str, Any] = {}
     exec(compile(wrapper, "<fusescope wrapper>", "exec"), namespace)
     namespace.update(names)
     namespace.update(launchers)
-    call: Callable[[list[Any]], Any] = namespace["call"]
+    call: Call = namespace["call"]
     return call
 
 
@@ -72,13 +78,18 @@ class Executable:
 
     def __init__(
         self,
-        call: Callable[[list[Any]], Any],
+        call: Call,
         inputs: Sequence[Buffer | None],
         *,
         static: frozenset[int] = frozenset(),
         mutated: frozenset[int] = frozenset(),
+        observer: Observer | None = None,
+        observed_call: Callable[[Mark], Call] | None = None,
     ):
+        """``observed_call`` makes a call that tells ``mark`` where its steps begin; used while ``observer`` listens."""
         self._call = call
+        self._observer = observer or Observer()
+        self._observed_call = observed_call
         self._positions = tuple(i for i, b in enumerate(inputs) if b is not None and b.device.type == "cuda")
         self._checked: tuple[int, ...] | None = None
         self._static = static
@@ -95,8 +106,10 @@ class Executable:
                 original, args[i] = args[i], aligned(args[i])
                 if i in self._mutated:
                     copied.append((original, args[i]))
+        mark = self._observer.mark
+        call = self._call if mark is None or self._observed_call is None else self._observed_call(mark)
         with torch._C._AutoDispatchBelowAutograd():  # gradients are AOTAutograd's work; the calls need not look
-            results = self._call(args)
+            results = call(args)
             for original, copy in copied:
                 original.copy_(copy)
         return results

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from compiler.report import CudaGraph, SkipReason
+from compiler.report import CudaGraph, GraphNode, SkipReason
 from compiler.runtime import capture
+from compiler.runtime.observe import Observer
 
 if TYPE_CHECKING:
     from compiler.runtime.cuda_graph import GraphedRegion
@@ -80,8 +81,10 @@ class Step:
 class WholeGraphStep(Step):
     """The whole iteration as one CUDA Graph, forward and backward, on the memory it was captured with."""
 
-    def __init__(self, iteration: Iteration, device: torch.device, model: Model) -> None:
-        """Captures.
+    def __init__(
+        self, iteration: Iteration, device: torch.device, model: Model, observer: Observer | None = None
+    ) -> None:
+        """Captures. ``observer`` is that of the iteration's compiled regions.
 
         Raises:
             CaptureRefused: the iteration cannot be captured.
@@ -103,7 +106,7 @@ class WholeGraphStep(Step):
 
         self._pool = torch.cuda.graph_pool_handle()
         try:
-            self._recording = capture.record(run, device=device, pool=self._pool, restore=restore)
+            self._recording = capture.record(run, device=device, pool=self._pool, restore=restore, observer=observer)
         finally:
             for parameter in parameters:
                 parameter.grad = None
@@ -119,8 +122,12 @@ class WholeGraphStep(Step):
 
     @property
     def cuda_graph(self) -> CudaGraph:
-        facts = self._recording.facts
-        return msgspec.structs.replace(facts, captures=1, pool_bytes=capture.pool_bytes(self._pool))
+        return msgspec.structs.replace(
+            self._recording.facts,
+            captures=1,
+            pool_bytes=capture.pool_bytes(self._pool),
+            topology=self._recording.topology(),
+        )
 
 
 class RegionGraphsStep(Step):
@@ -139,8 +146,13 @@ class RegionGraphsStep(Step):
 def merge_facts(regions: Sequence[CudaGraph], why_not_whole: SkipReason) -> CudaGraph:
     """One record for a model that is captured region by region: sums, and every reason."""
     reasons = [why_not_whole]
+    topology: list[GraphNode] = []
+    causes: dict[str, int] = {}
     for facts in regions:
         reasons += facts.skip_reasons
+        topology += _shifted(facts.topology, len(topology))
+        for cause, times in facts.recaptures.items():
+            causes[cause] = causes.get(cause, 0) + times
     return CudaGraph(
         captured=any(facts.captured for facts in regions),
         capturable=False,
@@ -150,11 +162,23 @@ def merge_facts(regions: Sequence[CudaGraph], why_not_whole: SkipReason) -> Cuda
         capture_ms=sum(facts.capture_ms for facts in regions),
         instantiate_ms=sum(facts.instantiate_ms for facts in regions),
         first_replay_ms=sum(facts.first_replay_ms for facts in regions),
-        pool_bytes=sum(facts.pool_bytes for facts in regions),
+        upload_ms=sum(facts.upload_ms for facts in regions),
+        pool_bytes=max((facts.pool_bytes for facts in regions), default=0),  # they share one
         nodes=sum(facts.nodes for facts in regions),
         captures=sum(facts.captures for facts in regions),
+        recaptures=causes,
         copied_bytes=sum(facts.copied_bytes for facts in regions),
+        topology=topology,
+        routes=[route for facts in regions for route in facts.routes],
     )
+
+
+def _shifted(topology: Sequence[GraphNode], by: int) -> list[GraphNode]:
+    """The nodes of one graph among those of several: their ids go on from the graphs before."""
+    return [
+        msgspec.structs.replace(node, id=node.id + by, dependencies=[before + by for before in node.dependencies])
+        for node in topology
+    ]
 
 
 def prepare(
@@ -165,6 +189,7 @@ def prepare(
     training: bool,
     compiled: Model | None = None,
     whole: bool | None = None,
+    observer: Observer | None = None,
 ) -> Step:
     """A step of ``model`` on ``inputs``, compiled and captured, ready to be timed.
 
@@ -172,6 +197,7 @@ def prepare(
         mode: "eager", "compiled", "graph", "inductor" or "inductor-graph".
         compiled: the model as Fusescope compiled it already.
         whole: whether ``compiled`` is one region with no Python between; None where that is not known.
+        observer: that of the regions of ``compiled``; what they run is then joined to their steps.
 
     Raises:
         ValueError: no such mode.
@@ -182,7 +208,7 @@ def prepare(
         call = compiled if compiled is not None else torch.compile(model, backend=_own_backend())
         return _first_call(Step(Iteration(call, model, inputs, training=training)))
     if mode == "graph":
-        return _prepare_graph(model, inputs, training, compiled if whole else None, whole)
+        return _prepare_graph(model, inputs, training, compiled if whole else None, whole, observer or Observer())
     if mode == "inductor":
         return _first_call(Step(Iteration(torch.compile(model), model, inputs, training=training)))
     if mode == "inductor-graph":
@@ -209,29 +235,34 @@ def _own_backend() -> Callable[..., Any]:
 
 
 def _prepare_graph(
-    model: Model, inputs: Sequence[Any], training: bool, compiled: Model | None, whole: bool | None
+    model: Model,
+    inputs: Sequence[Any],
+    training: bool,
+    compiled: Model | None,
+    whole: bool | None,
+    observer: Observer,
 ) -> Step:
     """One graph of the whole iteration where nothing but GPU work is in it, else one for each region."""
     from torch._dynamo.exc import Unsupported
 
     why_not = SkipReason("graph_break", "The model is several regions, with Python code between them.")
+    options: dict[str, Any] = {"observer": observer}
     if whole is not False:
         # "is not None": asking a compiled module for its truth would ask it for its length
-        call = compiled if compiled is not None else torch.compile(model, backend=_own_backend(), fullgraph=True)
+        call = compiled
+        if call is None:
+            call = torch.compile(model, backend=_own_backend(), fullgraph=True, options=options)
         iteration = Iteration(call, model, inputs, training=training)
         try:
             iteration()
-            return WholeGraphStep(iteration, _device_of(model, inputs), model)
+            return WholeGraphStep(iteration, _device_of(model, inputs), model, observer)
         except Unsupported as error:
             # What Python does between the regions would be lost in a replay.
             why_not = SkipReason("graph_break", f"Dynamo breaks the graph: {str(error).strip().splitlines()[0]}")
         except capture.CaptureRefused as refused:
             why_not = refused.reason
     regions: list[GraphedRegion] = []
-    options: dict[str, str | int | bool | Callable[..., Any]] = {
-        "cuda_graph": True,
-        "on_graphed_region": lambda region: regions.append(region),
-    }
+    options |= {"cuda_graph": True, "on_graphed_region": lambda region: regions.append(region)}
     call = torch.compile(model, backend=_own_backend(), options=options)
     step = RegionGraphsStep(Iteration(call, model, inputs, training=training), regions, why_not)
     # The first call compiles and captures, the second shows which regions are really replayed.

@@ -1,14 +1,8 @@
-"""What tells two calls of a captured region apart, and how inputs and outputs cross between the caller and the graph.
-
-A graph reads and writes fixed addresses. So each input is either static (the graph uses the caller's own memory, and
-the address is part of the signature) or copied into a buffer of the same layout before a replay; each output is
-either one of the inputs, a view of one, or memory of the graph.
-"""
+"""What tells two calls of a captured region apart, and how inputs are copied into memory that a graph reads."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,12 +24,13 @@ def describe(value: Any) -> Hashable:
     return (type(value), value)
 
 
-def signature(inputs: Sequence[Any], static: Collection[int]) -> Signature:
-    """The key of the graph that serves ``inputs``; ``static`` are the positions whose address counts."""
-    return tuple(
-        (describe(value), value.data_ptr()) if index in static and isinstance(value, Tensor) else describe(value)
-        for index, value in enumerate(inputs)
-    )
+def signature(inputs: Sequence[Any]) -> Signature:
+    """Everything about the inputs that is baked into a graph but for addresses.
+
+    Raises:
+        TypeError: a value is not hashable.
+    """
+    return tuple(describe(value) for value in inputs)
 
 
 def span(tensor: Tensor) -> int:
@@ -91,7 +86,7 @@ class CopyPlan:
 
     def __init__(self, targets: dict[int, Tensor]) -> None:
         """``targets`` maps a position in the call's inputs to the tensor that is to hold its value."""
-        self.bytes = 0
+        self.bytes_of: dict[int, int] = {}
         self._groups: list[tuple[list[int], list[Tensor], bool]] = []
         by_dtype: dict[torch.dtype, list[int]] = {}
         for index, target in targets.items():
@@ -100,7 +95,8 @@ class CopyPlan:
             views = [copyable(targets[index]) for index in indices]
             plain = all(view is targets[index] for view, index in zip(views, indices, strict=True))
             self._groups.append((indices, views, plain))
-            self.bytes += sum(view.numel() * view.element_size() for view in views)
+            self.bytes_of |= {i: view.numel() * view.element_size() for i, view in zip(indices, views, strict=True)}
+        self.bytes = sum(self.bytes_of.values())
 
     def copy_from(self, inputs: Sequence[Any]) -> None:
         """Copy the inputs in. Gradients must be disabled."""
@@ -114,96 +110,3 @@ class CopyPlan:
             for index, target in zip(group, targets, strict=True):
                 if index in indices:
                     copyable(inputs[index]).copy_(target)
-
-
-@dataclass(frozen=True)
-class Constant:
-    """An output that is no tensor; it depends on nothing but the signature."""
-
-    value: Any
-
-
-@dataclass(frozen=True)
-class ViewOfInput:
-    """An output in an input's memory. ``layout`` is None where the output is the input itself."""
-
-    index: int
-    layout: tuple[torch.Size, tuple[int, ...], int] | None  # sizes, strides, offset from the input's own
-
-
-@dataclass(frozen=True)
-class Owned:
-    """An output in the graph's memory. ``slot`` counts the distinct ones."""
-
-    slot: int
-
-
-class OutputPlan:
-    """Turns the tensors a graph writes into what a call returns."""
-
-    def __init__(self, outputs: Sequence[Any], arguments: Sequence[Any], *, clone: bool) -> None:
-        """``arguments`` are the tensors and values the graph was captured with, ``outputs`` what it returned."""
-        self._clone = clone
-        self._owned: list[Tensor] = []
-        self._steps = [self._step(output, arguments) for output in outputs]
-        views = [copyable(tensor) for tensor in self._owned]
-        groups: dict[torch.dtype, list[int]] = {}
-        for slot, tensor in enumerate(self._owned):
-            groups.setdefault(tensor.dtype, []).append(slot)
-        self._groups = [
-            (slots, [views[slot] for slot in slots], all(views[slot] is self._owned[slot] for slot in slots))
-            for slots in groups.values()
-        ]
-
-    def _step(self, output: Any, arguments: Sequence[Any]) -> Constant | ViewOfInput | Owned:
-        if not isinstance(output, Tensor):
-            return Constant(output)
-        for index, argument in enumerate(arguments):
-            if output is argument:
-                return ViewOfInput(index, None)
-        for index, argument in enumerate(arguments):
-            if isinstance(argument, Tensor) and _same_memory(output, argument):
-                offset = int(output.storage_offset() - argument.storage_offset())
-                return ViewOfInput(index, (output.shape, output.stride(), offset))
-        for slot, owned in enumerate(self._owned):
-            if owned is output:
-                return Owned(slot)
-        self._owned.append(output)
-        return Owned(len(self._owned) - 1)
-
-    def results(self, inputs: Sequence[Any]) -> list[Any]:
-        """The outputs of the replay just submitted, given the caller's inputs. Gradients must be disabled."""
-        owned = self._cloned() if self._clone else self._owned
-        results: list[Any] = []
-        for step in self._steps:
-            if isinstance(step, Owned):
-                results.append(owned[step.slot])
-            elif isinstance(step, Constant):
-                results.append(step.value)
-            elif step.layout is None:
-                results.append(inputs[step.index])
-            else:
-                tensor = inputs[step.index]
-                sizes, strides, offset = step.layout
-                results.append(tensor.as_strided(sizes, strides, tensor.storage_offset() + offset))
-        return results
-
-    def _cloned(self) -> list[Tensor]:
-        clones = [
-            torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-            for tensor in self._owned
-        ]
-        for slots, sources, plain in self._groups:
-            targets = [clones[slot] if plain else copyable(clones[slot]) for slot in slots]
-            copy_all(targets, sources)
-        return clones
-
-
-def _same_memory(a: Tensor, b: Tensor) -> bool:
-    """Whether ``a`` is a view of the storage of ``b`` that a strided view of ``b`` can express."""
-    return (
-        a.numel() > 0
-        and a.dtype == b.dtype
-        and a.device == b.device
-        and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-    )

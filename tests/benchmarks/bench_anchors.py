@@ -1,4 +1,6 @@
-"""The 19 anchor rows: python tests/benchmarks/bench_anchors.py FOLDER [--only NAMES] [--modes MODES].
+"""The 19 anchor rows and two of training.
+
+python tests/benchmarks/bench_anchors.py FOLDER [--only NAMES] [--modes MODES]
 
 Shapes, dtypes and models are those the published table was measured with; torchvision and transformers models are
 built from their configurations with random weights.
@@ -113,6 +115,26 @@ def gpt2(batch: int, length: int) -> Built:
     return _output_of(model, "logits", use_cache=False).eval(), (ids,), False
 
 
+def gpt2_training(batch: int, length: int) -> Built:
+    """A forward with its loss, and a backward. Without dropout, whose numbers no two modes share."""
+    import torch
+    from torch import nn
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(use_cache=False, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+
+    class Loss(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = GPT2LMHeadModel(config)
+
+        def forward(self, ids: Any) -> Any:
+            return self.model(ids, labels=ids, use_cache=False).loss
+
+    ids = torch.randint(0, 50257, (batch, length), device="cuda")
+    return Loss().to("cuda", torch.bfloat16).train(), (ids,), True
+
+
 def bert(batch: int, length: int) -> Built:
     import torch
     from transformers import BertConfig, BertModel
@@ -154,6 +176,8 @@ CASES: Cases = {
     "gpt2_b8_s1024_bf16": seeded(gpt2, 8, 1024),
     "bert_b1_s128_fp16": seeded(bert, 1, 128),
     "bert_b32_s512_fp16": seeded(bert, 32, 512),
+    "gpt2_training_b1_s128_bf16": seeded(gpt2_training, 1, 128),
+    "gpt2_training_b8_s1024_bf16": seeded(gpt2_training, 8, 1024),
 }
 
 if __name__ == "__main__":

@@ -26,8 +26,9 @@ sys.path.insert(0, str(ROOT))
 Cases = dict[str, Callable[[], tuple[Any, tuple[Any, ...], bool]]]
 
 # "bound" is Inductor's kernels in one graph of the whole iteration with static inputs: what a replay can reach.
-# "regions" is torch.compile with our backend and a graph for each region, Dynamo's guards included.
-MODES = ("eager", "compiled", "graph", "regions", "inductor", "inductor-graph", "bound")
+# "regions" is torch.compile with our backend and a graph for each region, Dynamo's guards included; "moving" the same
+# with inputs that are elsewhere at every call.
+MODES = ("eager", "compiled", "graph", "regions", "moving", "inductor", "inductor-graph", "bound")
 DEFAULT_MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
 
 
@@ -58,6 +59,8 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
 
     if mode == "regions":
         return prepare("graph", model, inputs, training=training, whole=False)
+    if mode == "moving":
+        return MovingStep(model, inputs, training)
     if mode == "bound":
         iteration = Iteration(torch.compile(model), model, inputs, training=training)
         iteration()
@@ -65,13 +68,46 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
     return prepare(mode, model, inputs, training=training)
 
 
+class MovingStep:
+    """torch.compile with our backend and CUDA Graphs, called on two sets of the same inputs in turn."""
+
+    def __init__(self, model: Any, inputs: tuple[Any, ...], training: bool) -> None:
+        import torch
+
+        from compiler.backend import fusescope
+        from compiler.runtime.modes import Iteration
+
+        regions: list[Any] = []
+        options: dict[str, Any] = {"cuda_graph": True, "on_graphed_region": regions.append}
+        call = torch.compile(model, backend=fusescope, options=options)
+        sets = (inputs, tuple(value.clone() for value in inputs))
+        self._steps = [Iteration(call, model, one, training=training) for one in sets]
+        self._calls = 0
+        self._latest: list[Any] = []
+        for _ in range(4):
+            self()
+        (region, *_) = regions
+        facts = region.facts()
+        ways = ", ".join(f"{route.name} {route.route}" for route in facts.routes if route.route != "static")
+        self.note = f"{ways}; {facts.copied_bytes} bytes copied a call."
+
+    def __call__(self) -> None:
+        self._latest = []
+        self._calls += 1
+        self._latest = self._steps[self._calls % 2]()
+
+    def outputs(self) -> list[Any]:
+        """As ``compiler.runtime.modes.Step`` has it."""
+        return self._latest + [parameter.grad for parameter in self._steps[0].parameters]
+
+
 def run_case(case: str, cases: Cases, modes: Sequence[str], write: Callable[[Row], None]) -> None:
     """Run every mode of one case in this process."""
     import torch
 
     from compiler.runtime.compare import compare_outputs, in_float64
-    from compiler.runtime.launches import launched_kernels
     from compiler.runtime.timing import measure
+    from compiler.runtime.trace import kernel_names, trace
 
     def outputs_of(step: Any) -> list[Any]:
         torch.manual_seed(0)
@@ -119,7 +155,7 @@ def run_case(case: str, cases: Cases, modes: Sequence[str], write: Callable[[Row
         write(row)
     # Only now, for a profiler that has run once can leave every later launch slower.
     for row, step in measured:
-        row.kernels = len(launched_kernels(step))
+        row.kernels = len(kernel_names(trace(step, row.mode)))
         write(row)
 
 

@@ -1,0 +1,186 @@
+"""How the tensors that a graph writes reach the caller, and when the graph may write them again.
+
+An output is one of the inputs, a view of one, or memory of the graph. Memory of the graph is handed out as it is, with
+no copy; the graph then must not run again while the caller, a view, or a backward to come still holds it. Outputs that
+callers hold on to are cloned instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C._dynamo import guards
+
+from compiler.runtime.signature import copy_all, copyable
+
+_use_count: Callable[[int], int] = torch._C._storage_Use_Count
+_reinterpret: Callable[..., Tensor] = guards._reinterpret_tensor  # type: ignore[attr-defined]  # not in torch's stubs
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An output that is no tensor; it depends on nothing but the signature."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class ViewOfInput:
+    """An output in an input's memory. ``layout`` is None where the output is the input itself."""
+
+    index: int
+    layout: tuple[torch.Size, tuple[int, ...], int] | None  # sizes, strides, offset from the input's own
+
+
+@dataclass(frozen=True)
+class Owned:
+    """An output in the graph's memory. ``slot`` counts the distinct ones."""
+
+    slot: int
+
+
+class OutputPlan:
+    """Turns the tensors a graph writes into what a call returns.
+
+    Attributes:
+        returned: how many outputs go to the user, the rest being saved for a backward; None where all do.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Any],
+        arguments: Sequence[Any],
+        cloned: set[int],
+        *,
+        clone_all: bool = False,
+        returned: int | None = None,
+    ) -> None:
+        """
+        Args:
+            outputs: what the capture returned.
+            arguments: the tensors and values that it was captured with; they are not kept.
+            cloned: positions of ``outputs`` that are copied, shared by all graphs of a region, which add to it.
+        """
+        self.returned = returned
+        self._cloned_positions = cloned
+        self._clone_all = clone_all
+        self._owned: list[Tensor] = []
+        self._positions: list[list[int]] = []
+        self.steps = [self._step(position, output, arguments) for position, output in enumerate(outputs)]
+        self._layouts = [(tuple(tensor.shape), tensor.stride()) for tensor in self._owned]
+        self._views = [copyable(tensor) for tensor in self._owned]
+        storages = [tensor.untyped_storage()._cdata for tensor in self._owned]
+        # What the graph itself and this plan hold; every tensor outside adds to it.
+        self._counts = [(storage, _use_count(storage)) for storage in storages]
+        self._arrange()
+
+    def _step(self, position: int, output: Any, arguments: Sequence[Any]) -> Constant | ViewOfInput | Owned:
+        if not isinstance(output, Tensor):
+            return Constant(output)
+        for index, argument in enumerate(arguments):
+            if output is argument:
+                return ViewOfInput(index, None)
+        for index, argument in enumerate(arguments):
+            if isinstance(argument, Tensor) and _same_memory(output, argument):
+                offset = int(output.storage_offset() - argument.storage_offset())
+                return ViewOfInput(index, (output.shape, output.stride(), offset))
+        for slot, owned in enumerate(self._owned):
+            if owned is output:
+                self._positions[slot].append(position)
+                return Owned(slot)
+        self._owned.append(output)
+        self._positions.append([position])
+        return Owned(len(self._owned) - 1)
+
+    def _arrange(self) -> None:
+        """Everything that a call needs, as far as it does not change from call to call."""
+        cloned = {
+            slot
+            for slot, positions in enumerate(self._positions)
+            if self._clone_all or not self._cloned_positions.isdisjoint(positions)
+        }
+        groups: dict[torch.dtype, list[int]] = {}
+        for slot in sorted(cloned):
+            groups.setdefault(self._owned[slot].dtype, []).append(slot)
+        self._groups = [
+            (
+                slots,
+                [self._views[slot] for slot in slots],
+                all(self._views[slot] is self._owned[slot] for slot in slots),
+            )
+            for slots in groups.values()
+        ]
+        self._plain = all(isinstance(step, Owned) and step.slot == at for at, step in enumerate(self.steps))
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes that are copied out at every call."""
+        return sum(view.numel() * view.element_size() for _, views, _ in self._groups for view in views)
+
+    def free(self) -> bool:
+        """Whether nobody holds memory of the graph any more, so that it may run again."""
+        return all(_use_count(storage) == held for storage, held in self._counts)
+
+    def kept_positions(self) -> list[int]:
+        """Positions of the outputs whose memory somebody holds."""
+        return [
+            position
+            for positions, (storage, held) in zip(self._positions, self._counts, strict=True)
+            if _use_count(storage) != held
+            for position in positions
+        ]
+
+    def clone_from_now_on(self, positions: Sequence[int]) -> None:
+        """Return these outputs as copies at every later call, of this graph and of later ones of its region."""
+        self._cloned_positions.update(positions)
+        self._arrange()
+
+    def results(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of the replay just submitted, given the caller's inputs."""
+        owned: list[Any] = [
+            _reinterpret(tensor, size, stride, 0)
+            for tensor, (size, stride) in zip(self._owned, self._layouts, strict=True)
+        ]
+        if self._groups:
+            self._replace_by_clones(owned)
+        if self._plain:
+            return owned
+        results: list[Any] = []
+        for step in self.steps:
+            if isinstance(step, Owned):
+                results.append(owned[step.slot])
+            elif isinstance(step, Constant):
+                results.append(step.value)
+            elif step.layout is None:
+                results.append(inputs[step.index])
+            else:
+                tensor = inputs[step.index]
+                sizes, strides, offset = step.layout
+                with torch.no_grad():
+                    results.append(tensor.as_strided(sizes, strides, tensor.storage_offset() + offset))
+        return results
+
+    def _replace_by_clones(self, owned: list[Any]) -> None:
+        with torch.no_grad():
+            for slots, sources, plain in self._groups:
+                clones = [
+                    torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+                    for tensor in (self._owned[slot] for slot in slots)
+                ]
+                copy_all(clones if plain else [copyable(clone) for clone in clones], sources)
+                for slot, clone in zip(slots, clones, strict=True):
+                    owned[slot] = clone
+
+
+def _same_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether ``a`` is a view of the storage of ``b`` that a strided view of ``b`` can express."""
+    return (
+        a.numel() > 0
+        and a.dtype == b.dtype
+        and a.device == b.device
+        and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    )

@@ -1,0 +1,171 @@
+"""Memory that several CUDA Graphs share, and the rule by which they may: they never run at the same time, and none runs
+while somebody holds an output that it could overwrite.
+
+A graph's outputs stay allocated in the pool, so graphs captured later cannot write there. Graphs captured before may:
+the memory was theirs to use and free. So a graph may run once all that itself and later graphs handed out is let go.
+
+Streams: a graph runs on its caller's stream, after the last one of the pool. Letting go of an output while another
+stream still reads it is the caller's to order, as with any tensor, but ``record_stream`` does not help here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from compiler.report import CudaGraph, GraphNode
+from compiler.runtime import capture
+from compiler.runtime.observe import Observer
+from compiler.runtime.outputs import OutputPlan
+
+Run = Callable[[list[Any]], Sequence[Any]]
+
+
+class Recorded(Protocol):
+    """What a recorder returns. ``result`` is written by every replay."""
+
+    result: Any
+    facts: CudaGraph
+
+    def replay(self) -> None: ...
+    def topology(self) -> list[GraphNode]: ...
+    def movable(self, index: int, uses: Sequence[tuple[str, int]], address: int) -> Any | None:
+        """Where the graph reads an input that it was captured with at ``address``; None where that is not known."""
+
+    def move(self, inputs: Sequence[tuple[Any, Tensor]]) -> bool:
+        """Read inputs elsewhere from the next replay on; False where that is refused."""
+
+
+class Recorder(Protocol):
+    """Captures functions on one kind of device."""
+
+    device_type: str
+
+    def is_capturing(self) -> bool:
+        """Whether the caller is itself being captured."""
+
+    def device(self, inputs: Sequence[Any]) -> torch.device: ...
+    def stream(self, device: torch.device) -> Any:
+        """The caller's stream, which can ``wait_stream`` for another."""
+
+    def stream_key(self, device: torch.device) -> int:
+        """A number that tells streams apart, had at every call and so without making an object."""
+
+    def same_addresses(self, tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
+        """Whether the tensors at ``indices`` are at the ``addresses`` of the same indices."""
+
+    def record(
+        self,
+        run: Run,
+        arguments: list[Any],
+        device: torch.device,
+        warmup: int,
+        restore: Callable[[], None],
+        observer: Observer,
+    ) -> Recorded: ...
+    def pool_bytes(self) -> int: ...
+    def wait(self, device: torch.device) -> None: ...
+
+
+class CudaRecorder:
+    """Captures on CUDA devices, all graphs into one pool."""
+
+    device_type = "cuda"
+
+    def __init__(self) -> None:
+        # Asked once: torch.cuda.is_available() takes as long as a launch.
+        self._available = torch.cuda.is_available()
+        self._pool = torch.cuda.graph_pool_handle() if self._available else None
+
+    def is_capturing(self) -> bool:
+        return self._available and torch._C._cuda_isCurrentStreamCapturing()
+
+    def same_addresses(self, tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
+        return bool(torch._C._tensors_data_ptrs_at_indices_equal(tensors, addresses, indices))
+
+    def device(self, inputs: Sequence[Any]) -> torch.device:
+        for value in inputs:
+            if isinstance(value, Tensor):
+                return value.device
+        return torch.device("cuda", torch.cuda.current_device())
+
+    def stream(self, device: torch.device) -> torch.cuda.Stream:
+        return torch.cuda.current_stream(device)
+
+    def stream_key(self, device: torch.device) -> int:
+        return int(torch._C._cuda_getCurrentRawStream(device.index))
+
+    def record(
+        self,
+        run: Run,
+        arguments: list[Any],
+        device: torch.device,
+        warmup: int,
+        restore: Callable[[], None],
+        observer: Observer,
+    ) -> Recorded:
+        return capture.record(
+            lambda: run(list(arguments)),
+            device=device,
+            warmup=warmup,
+            pool=self._pool,
+            restore=restore,
+            observer=observer,
+        )
+
+    def pool_bytes(self) -> int:
+        return capture.pool_bytes(self._pool) if self._pool is not None else 0
+
+    def wait(self, device: torch.device) -> None:
+        torch.cuda.synchronize(device)
+
+
+class GraphPool:
+    """Shared by the graphed regions of one compilation, forward and backward.
+
+    Attributes:
+        lock: held while a graph is looked for, captured or submitted.
+    """
+
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.recorder: Recorder = recorder or CudaRecorder()
+        self.lock = threading.Lock()
+        self._captured = 0
+        # Graphs that ran and whose outputs may still be held, by the order in which they were captured.
+        self._handed_out: dict[int, OutputPlan] = {}
+        self._stream: Any = None
+        self._stream_key = 0
+
+    def next_number(self) -> int:
+        """The place of a new graph in the order of captures."""
+        self._captured += 1
+        return self._captured
+
+    def hand_out(self, number: int, outputs: OutputPlan) -> None:
+        """Note that the graph ``number`` runs and that the caller gets its outputs."""
+        self._handed_out[number] = outputs
+
+    def held_by(self, number: int) -> list[OutputPlan]:
+        """The outputs that keep the graph ``number`` from running: its own or later graphs', still held by someone."""
+        held = []
+        for later, outputs in list(self._handed_out.items()):
+            if later < number:
+                continue
+            if outputs.free():
+                del self._handed_out[later]
+            else:
+                held.append(outputs)
+        return held
+
+    def follow(self, device: torch.device) -> None:
+        """Order this call after the last one where the caller has moved to another stream."""
+        key = self.recorder.stream_key(device)
+        if key != self._stream_key or self._stream is None:
+            stream = self.recorder.stream(device)
+            if self._stream is not None:
+                stream.wait_stream(self._stream)
+            self._stream, self._stream_key = stream, key

@@ -1,0 +1,216 @@
+"""Topology read from graphs on a GPU: every kind of node, edges as the driver's own bindings tell them, exact steps."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+bindings = pytest.importorskip("cuda.bindings.driver")
+
+from compiler.backend import fusescope  # noqa: E402
+from compiler.report import GraphNodeKind  # noqa: E402
+from compiler.runtime import driver, topology  # noqa: E402
+from compiler.runtime.cuda_graph import GraphedRegion  # noqa: E402
+from compiler.runtime.modes import prepare  # noqa: E402
+from compiler.runtime.observe import Observer  # noqa: E402
+from compiler.runtime.trace import trace, with_trace  # noqa: E402
+
+pytestmark = pytest.mark.gpu
+
+
+def done(result: tuple[Any, ...]) -> Any:
+    """The values of a call that must have succeeded."""
+    code, *values = result
+    assert int(code) == 0, code
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def bindings_edges(graph: int) -> set[tuple[int, int]]:
+    """What NVIDIA's own bindings say."""
+    handle = bindings.CUgraph(graph)
+    count = done(bindings.cuGraphGetEdges(handle))[-1]
+    before, after, *_ = done(bindings.cuGraphGetEdges(handle, count))
+    return {(int(a), int(b)) for a, b in zip(before[:count], after[:count], strict=True)}
+
+
+def captured(run: Any) -> Any:
+    """A captured graph of ``run`` on its own stream."""
+    run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph(keep_graph=True)
+    with torch.cuda.graph(graph):
+        run()
+    return graph
+
+
+def test_every_kind_of_node_and_its_edges() -> None:
+    x = torch.randn(1024, device="cuda")
+    y = torch.empty_like(x)
+    child = captured(lambda: y.copy_(x * 2))
+    context = done(bindings.cuCtxGetCurrent())
+    graph = done(bindings.cuGraphCreate(0))
+    event = done(bindings.cuEventCreate(0))
+
+    def add(call: str, previous: Sequence[Any], *arguments: Any) -> Any:
+        return done(getattr(bindings, call)(graph, list(previous), len(previous), *arguments))
+
+    fill = bindings.CUDA_MEMSET_NODE_PARAMS()
+    fill.dst, fill.value, fill.elementSize, fill.width, fill.height = y.data_ptr(), 0, 4, 1024, 1
+    memset = add("cuGraphAddMemsetNode", [], fill, context)
+    copy = bindings.CUDA_MEMCPY3D()
+    copy.srcMemoryType = copy.dstMemoryType = bindings.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    copy.srcDevice, copy.dstDevice = x.data_ptr(), y.data_ptr()
+    copy.WidthInBytes, copy.Height, copy.Depth = 4096, 1, 1
+    memcpy = add("cuGraphAddMemcpyNode", [memset], copy, context)
+    nested = add("cuGraphAddChildGraphNode", [memset], bindings.CUgraph(child.raw_cuda_graph()))
+    record = add("cuGraphAddEventRecordNode", [memcpy, nested], event)
+    wait = add("cuGraphAddEventWaitNode", [record], event)
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: None)
+    host = bindings.CUDA_HOST_NODE_PARAMS()
+    host.fn = bindings.CUhostFn(ctypes.cast(callback, ctypes.c_void_p).value)
+    called = add("cuGraphAddHostNode", [wait], host)
+    request = bindings.CUDA_MEM_ALLOC_NODE_PARAMS()
+    request.poolProps.allocType = bindings.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    request.poolProps.location.type = bindings.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    request.poolProps.location.id = torch.cuda.current_device()
+    request.bytesize = 8192
+    allocated = add("cuGraphAddMemAllocNode", [called], request)
+    address = done(bindings.cuGraphMemAllocNodeGetParams(allocated)).dptr
+    freed = add("cuGraphAddMemFreeNode", [allocated], address)
+    choice = bindings.CUgraphNodeParams()
+    choice.type = bindings.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+    conditional = bindings.CUDA_CONDITIONAL_NODE_PARAMS()
+    conditional.handle = done(bindings.cuGraphConditionalHandleCreate(graph, context, 1, 1))
+    conditional.type = bindings.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_IF
+    conditional.size, conditional.ctx = 1, context
+    choice.conditional = conditional
+    done(bindings.cuGraphAddNode(graph, [freed], None, 1, choice))
+    done(bindings.cuGraphAddEmptyNode(graph, [memset], 1))
+
+    nodes = topology.read(int(graph), {int(memcpy): ("forward", "group0")})
+    kinds = Counter(node.kind for node in nodes)
+    assert set(kinds) == set(GraphNodeKind) - {GraphNodeKind.KERNEL, GraphNodeKind.OTHER}
+    assert kinds.total() == 10
+    by_kind = {node.kind: node for node in nodes}
+    assert by_kind[GraphNodeKind.MEMSET].bytes == by_kind[GraphNodeKind.MEMCPY].bytes == 4096
+    assert by_kind[GraphNodeKind.MEM_ALLOC].bytes == by_kind[GraphNodeKind.MEM_FREE].bytes == 8192
+    assert by_kind[GraphNodeKind.MEMCPY].unit == "group0"
+    inside = by_kind[GraphNodeKind.CHILD_GRAPH].children
+    assert GraphNodeKind.KERNEL in {node.kind for node in inside}
+    kernel = next(node for node in inside if node.kind is GraphNodeKind.KERNEL)
+    assert "at::native" in kernel.name
+    assert kernel.grid[0] >= 1
+    assert kernel.block[0] >= 32
+    assert set(driver.edges(int(graph))) == bindings_edges(int(graph))
+    assert sum(len(node.dependencies) for node in nodes) == len(bindings_edges(int(graph)))
+
+
+def test_edges_of_branches_equal_the_drivers() -> None:
+    x = torch.randn(1 << 16, device="cuda")
+
+    def forks() -> None:
+        side, main = torch.cuda.Stream(), torch.cuda.current_stream()
+        side.wait_stream(main)
+        y = x * 2
+        with torch.cuda.stream(side):
+            z = x * 3
+        main.wait_stream(side)
+        y.add_(z)
+
+    graph = captured(forks).raw_cuda_graph()
+    nodes = topology.read(graph, {})
+    assert set(driver.edges(graph)) == bindings_edges(graph)
+    assert max(len(node.dependencies) for node in nodes) == 2
+    assert all(before < node.id for node in nodes for before in node.dependencies)
+
+
+def test_nodes_are_joined_to_their_steps_exactly(load_example: Any) -> None:
+    model, inputs, _ = load_example("mlp")
+    observer = Observer()
+    step = prepare("graph", model, inputs, training=False, observer=observer)
+    facts = step.cuda_graph
+    assert facts is not None
+    assert len(facts.topology) == facts.nodes
+    assert all(node.unit and node.exact for node in facts.topology), [n.name for n in facts.topology if not n.unit]
+    groups = [node for node in facts.topology if node.unit.startswith("group")]
+    assert len(groups) == len({node.unit for node in groups})  # one kernel each
+    traced = with_trace(facts, trace(step, "graph", observer=observer))
+    assert traced.covered_kernels == traced.covered_time == 1.0
+    assert all(node.measured_us for node in traced.topology)
+    assert all(node.critical for node in traced.topology)  # one stream: one path
+
+
+def test_training_nodes_know_their_region(load_example: Any) -> None:
+    model, inputs, training = load_example("transformer_block")
+    step = prepare("graph", model, inputs, training=training, observer=Observer())
+    facts = step.cuda_graph
+    assert facts is not None
+    assert {"forward", "backward"} <= {node.region for node in facts.topology}
+
+
+def test_moved_inputs_are_patched_and_right() -> None:
+    regions: list[Any] = []
+    options = {"cuda_graph": True, "on_graphed_region": regions.append}
+    compiled = torch.compile(lambda a, b: torch.relu(a * b).sum(-1), backend=fusescope, options=options)
+    kept = []
+    for _ in range(6):
+        a, b = torch.randn(64, 256, device="cuda"), torch.randn(64, 256, device="cuda")
+        kept += [a, b]
+        torch.testing.assert_close(compiled(a, b), torch.relu(a * b).sum(-1))
+    facts = regions[0].facts()
+    assert [route.route for route in facts.routes] == ["patched", "patched"]
+    assert (facts.captures, facts.copied_bytes) == (1, 0)
+    shifted = torch.randn(64 * 256 + 1, device="cuda")[1:].view(64, 256)
+    torch.testing.assert_close(compiled(shifted, b), torch.relu(shifted * b).sum(-1))
+
+
+def test_an_input_of_a_library_call_is_copied_when_it_moves() -> None:
+    regions: list[Any] = []
+    options = {"cuda_graph": True, "on_graphed_region": regions.append}
+    compiled = torch.compile(lambda a, b: torch.relu(a @ b), backend=fusescope, options=options)
+    kept = [torch.randn(128, 128, device="cuda") for _ in range(5)]
+    for a in kept:
+        torch.testing.assert_close(compiled(a, kept[0]), torch.relu(a @ kept[0]))
+    assert [route.route for route in regions[0].facts().routes] == ["copied", "copied"]
+
+
+def test_training_through_graphs_is_right_in_every_order() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.LayerNorm(64), torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64)
+    ).cuda()
+    regions: list[GraphedRegion] = []
+    options = {"cuda_graph": True, "on_graphed_region": regions.append}
+    compiled = torch.compile(model, backend=fusescope, options=options)
+
+    def gradients(run: Any, order: str) -> list[Any]:
+        model.zero_grad(set_to_none=True)
+        torch.manual_seed(1)
+        batches = [torch.randn(32, 64, device="cuda", requires_grad=True) for _ in range(2)]
+        kept = []
+        if order == "accumulated":
+            for x in batches:
+                out = run(x)
+                kept.append(out)
+                out.square().mean().backward()
+        else:  # both forwards, then both backwards
+            kept = [run(x) for x in batches]
+            for out in kept:
+                out.square().mean().backward()
+        values = [*kept, *(p.grad for p in model.parameters()), *(x.grad for x in batches)]
+        return [value.detach().clone() for value in values]
+
+    for order in ("accumulated", "both", "accumulated", "accumulated", "both"):
+        for got, expected in zip(gradients(compiled, order), gradients(model, order), strict=True):
+            torch.testing.assert_close(got, expected, rtol=1e-2, atol=1e-3)
+    with torch.no_grad():
+        model[1].weight = torch.nn.Parameter(model[1].weight * 2)
+    for got, expected in zip(gradients(compiled, "accumulated"), gradients(model, "accumulated"), strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-2, atol=1e-3)
+    reasons = {reason.rule for region in regions for reason in region.facts().skip_reasons}
+    assert reasons <= {"pending_backward", "kept_outputs", "moving_inputs"}, reasons
