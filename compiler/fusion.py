@@ -6,7 +6,7 @@ all of it (element level) or over ``xvars`` alone (row level, after a reduction)
 1. DEVICE            they are on one device;
 2. DOMAIN_MISMATCH   one's iteration space maps one-to-one onto the other's (or onto its rows);
 3. ACCESS_MISMATCH   under that mapping whatever one writes the other reads at the very same point, so that the value
-                     can stay in a register;
+                     can stay in a register; what a scatter writes is read by none of its group;
 4. CYCLE             no third step has to run between them;
 5. TOO_LARGE         the kernel keeps few enough buffers and loops for the register file and the reader;
 6. OPTION            no option of the compilation forbids it.
@@ -50,6 +50,12 @@ class FusionGroup:
     rules: list[str] = field(default_factory=list)
     reads: dict[str, list[Expr]] = field(default_factory=dict)  # buffer -> indices in the group's variables
     writes: dict[str, Expr] = field(default_factory=dict)
+    scattered: dict[str, str] = field(default_factory=dict)  # what scatters write -> the buffer they take over
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Every buffer that has to be in memory before the group runs, if it is not the group's own."""
+        return (*self.reads, *self.scattered.values())
 
     @property
     def xnumel(self) -> int:
@@ -202,10 +208,13 @@ class _Partitioner:
         for load in loads:
             group.reads.setdefault(load.buffer.name, []).append(load.index)
             self.bytes[load.buffer.name] = load.buffer.bytes
-        group.writes[loop.name] = loop.index
+        if loop.into:
+            group.scattered[loop.name] = loop.into
+        else:
+            group.writes[loop.name] = loop.index
         self.bytes[loop.name] = loop.buffer.bytes
         self.writer[loop.name] = position
-        for name in group.reads:
+        for name in group.needs:
             self.readers[name].append(position)
         self.group_of[position] = group
 
@@ -298,6 +307,7 @@ class _Partitioner:
         host, guest = (b, a) if b.rvars and not a.rvars else (a, b)
         if a.loops[0].buffer.device != b.loops[0].buffer.device:
             raise _Refuse(RefusalRule.DEVICE, f"{a.loops[0].buffer.device} and {b.loops[0].buffer.device}")
+        self._check_scatters(a, b)
         vertical = bool(set(a.writes) & set(b.reads) or set(b.writes) & set(a.reads))
         if not vertical and not self.options.horizontal_fusion:
             raise _Refuse(RefusalRule.OPTION, "they only read the same data, and horizontal_fusion is false")
@@ -324,6 +334,7 @@ class _Partitioner:
             [*a.rules, *b.rules, "vertical" if vertical else "horizontal"],
             {name: list(indices) for name, indices in host.reads.items()},
             dict(host.writes),
+            {**host.scattered, **guest.scattered},
         )
         for name, indices in guest.reads.items():
             known = merged.reads.setdefault(name, [])
@@ -342,6 +353,16 @@ class _Partitioner:
                 RefusalRule.TOO_LARGE,
                 f"together {loops} loops over {buffers} buffers (at most {most} and {widest})",
             )
+
+    @staticmethod
+    def _check_scatters(a: FusionGroup, b: FusionGroup) -> None:
+        """What a scatter takes over is complete before it begins, and its result is when it has ended."""
+        for one, other in ((a, b), (b, a)):
+            for made, taken in one.scattered.items():
+                if made in other.needs or taken in (*other.writes, *other.reads):
+                    raise _Refuse(
+                        RefusalRule.ACCESS_MISMATCH, f"{made} is written at positions known only at run time"
+                    )
 
     def _check_domain(self, host: FusionGroup, guest: FusionGroup) -> None:
         def shape(group: FusionGroup) -> str:
@@ -495,6 +516,7 @@ def group_values(group: FusionGroup) -> list[tuple[Loop, Value, Expr]]:
 
     for loop, mapping in zip(group.loops, group.maps, strict=True):
         value = rewrite(loop.value, mapping, {}, forward)
-        produced[loop.name] = cast(round_to(value, loop.buffer.dtype), loop.buffer.dtype)
+        if not loop.into:
+            produced[loop.name] = cast(round_to(value, loop.buffer.dtype), loop.buffer.dtype)
         result.append((loop, value, substitute(loop.index, mapping)))
     return result

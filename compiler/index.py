@@ -35,7 +35,7 @@ class LoopVar(sympy.Symbol):  # type: ignore[misc]
 
 
 class IndirectVar(sympy.Symbol):  # type: ignore[misc]
-    """An index that a computed value supplies (gather, embedding): 0 <= value < extent."""
+    """An index that a computed value supplies (gather, embedding): 0 <= value < extent, which the kernel checks."""
 
     __slots__ = ("extent", "value")
     extent: int

@@ -98,6 +98,21 @@ class Reduce(Value):
     position: Expr | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Scatter(Value):
+    """A write of ``value`` at ``index``, which computed values supply, into memory that holds something already.
+
+    ``combine`` is how what stands there and ``value`` make the new element: "store" (the value alone; where several
+    points have one index, one of them wins), "add", "max" or "min". Where ``mask`` is false nothing is written.
+    Only the value of a ``Loop`` can be one.
+    """
+
+    combine: str
+    value: Value
+    index: Expr
+    mask: Value | None = None
+
+
 def children(value: Value) -> Iterator[Value]:
     """The values that ``value`` is computed from, indirect indices included."""
     if isinstance(value, Op):
@@ -110,6 +125,11 @@ def children(value: Value) -> Iterator[Value]:
         yield from indirect_values(value.index)
     elif isinstance(value, IndexValue):
         yield from indirect_values(value.expr)
+    elif isinstance(value, Scatter):
+        yield value.value
+        if value.mask is not None:
+            yield value.mask
+        yield from indirect_values(value.index)
 
 
 def indirect_values(expr: Expr) -> Iterator[Value]:
@@ -174,6 +194,10 @@ def _rewrite_one(
         return load(new) if load is not None else new
     if isinstance(value, IndexValue):
         return IndexValue(value.dtype, _rewrite_index(value.expr, mapping, memo), origin=value.origin)
+    if isinstance(value, Scatter):
+        mask = memo[id(value.mask)] if value.mask is not None else None
+        index = _rewrite_index(value.index, mapping, memo)
+        return Scatter(value.dtype, value.combine, memo[id(value.value)], index, mask, origin=value.origin)
     return value
 
 
@@ -195,6 +219,9 @@ class Loop:
 
     ``xvars`` are the loops of the output, ``rvars`` those reduced over (empty for pointwise). The result goes to
     ``buffer`` at ``index`` (over ``xvars``). ``origins`` are the FX nodes whose work this is, in graph order.
+
+    Where the value is a ``Scatter``, ``into`` names the buffer whose memory ``buffer`` takes over with its elements,
+    and ``index`` is the scatter's.
     """
 
     buffer: Buffer
@@ -203,6 +230,7 @@ class Loop:
     value: Value
     index: Expr
     origins: tuple[str, ...]
+    into: str = ""
 
     @property
     def name(self) -> str:

@@ -1,8 +1,8 @@
 """The memory plan: when each intermediate buffer is born and dies, and whose storage it takes over.
 
 Greedy, along the schedule: a buffer takes the storage of a dead one with the same element count, dtype and device.
-Inputs and returned buffers are never reused. A library call that may return a view of its argument keeps the argument
-alive as long as its result.
+What a scatter writes lies in the memory that it goes on with, always. Inputs and returned buffers are never reused. A
+library call that may return a view of its argument keeps the argument alive as long as its result.
 """
 
 from __future__ import annotations
@@ -52,10 +52,13 @@ def plan_memory(steps: Sequence[Scheduled], program: Program, options: Options =
     for name in kept:
         last_use[name] = len(steps)
     _extend_through_aliases(steps, last_use)
-    reuses = _assign_storage(steps, born, last_use, kept) if options.memory_reuse else {}
+    goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.into.items()}
+    reuses = dict(goes_on)
+    if options.memory_reuse:
+        reuses.update(_assign_storage(steps, last_use, kept, goes_on))
     live_change: dict[int, int] = defaultdict(int)
     for name, buffer in buffers.items():
-        live_change[born[name]] += buffer.bytes
+        live_change[born[name] + (name in goes_on)] += buffer.bytes  # where it goes on with what counts until then
         live_change[last_use[name] + 1] -= buffer.bytes
     live = peak = 0
     for position in range(len(steps) + 1):
@@ -79,7 +82,7 @@ def _extend_through_aliases(steps: Sequence[Scheduled], last_use: dict[str, int]
 
 
 def _assign_storage(
-    steps: Sequence[Scheduled], born: dict[str, int], last_use: dict[str, int], kept: set[str]
+    steps: Sequence[Scheduled], last_use: dict[str, int], kept: set[str], goes_on: dict[str, str]
 ) -> dict[str, str]:
     aliased = {
         name
@@ -91,7 +94,7 @@ def _assign_storage(
     for step in steps:
         if isinstance(step, Launch):
             for buffer in step.stored:
-                if buffer.name not in kept and buffer.name not in aliased:
+                if buffer.name not in kept and buffer.name not in aliased and buffer.name not in goes_on.values():
                     dying[last_use[buffer.name]].append(buffer)
     free: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     reuses: dict[str, str] = {}
@@ -99,7 +102,7 @@ def _assign_storage(
         if isinstance(step, Launch):
             for buffer in step.stored:
                 pool = free[buffer.numel, buffer.dtype, buffer.device]
-                if pool:
+                if pool and buffer.name not in goes_on:
                     reuses[buffer.name] = pool.pop()
         for buffer in dying[position]:
             free[buffer.numel, buffer.dtype, buffer.device].append(buffer.name)

@@ -23,9 +23,15 @@ class Launch:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Buffers read from memory."""
+        """Buffers read from memory, those among them that a scatter goes on with included."""
         stored = {b.name for b in self.stored}
-        return tuple(b.name for b in self.kernel.arguments if b.name not in stored)
+        return (*(b.name for b in self.kernel.arguments if b.name not in stored), *self.into.values())
+
+    @property
+    def into(self) -> dict[str, str]:
+        """What scatters write, and the buffer whose memory and elements each takes over."""
+        stored = {b.name for b in self.stored}
+        return {made: taken for made, taken in self.group.scattered.items() if made in stored}
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -40,7 +46,7 @@ def schedule(partition: Partition, program: Program, options: Options = DEFAULTS
     """Turn groups into launches. A result is stored only where another step or the caller reads it."""
     readers: dict[str, set[int]] = defaultdict(set)
     for position, unit in enumerate(partition.schedule):
-        for name in unit.reads:
+        for name in unit.reads if isinstance(unit, Extern) else unit.needs:
             readers[name].add(position)
     returned = {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)}
     result: list[Scheduled] = []

@@ -96,7 +96,7 @@ class _Recorder:
             stored = {b.name for b in step.stored}
             pairs = list(zip(step.kernel.arguments, tensors, strict=True))
             for buffer, tensor in pairs:
-                if buffer.name in stored:
+                if buffer.name in stored and buffer.name not in step.into:
                     _poison(tensor)
             run(*tensors)
             read = {b.name: t for b, t in pairs if b.name not in stored}

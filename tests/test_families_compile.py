@@ -1,4 +1,7 @@
-"""Kernels of every family of ops go through Triton to PTX, for a GPU that need not be there."""
+"""Kernels of every family of ops go through Triton to PTX, for a GPU that need not be there.
+
+``tests/gpu/test_families_gpu.py`` runs the same functions on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,16 @@ def random_numbers(x: Tensor) -> list[Tensor]:
     return [dropped, mask, torch.randn_like(x).sum(1), torch.randint(-3, 9, (40,)), wide]
 
 
+def scatters(x: Tensor, rows: Tensor, places: Tensor) -> list[Tensor]:
+    doubled = (x * 2).index_put((rows,), x[:5], accumulate=True)
+    wide = x.float().scatter_add(1, places, x.float().sin()).sum(1)
+    whole = places.scatter_reduce(0, places % 16, places, "amax")
+    return [doubled, wide, whole, x.scatter(1, places[:, :1], 0.0), x.new_zeros(16).index_add(0, rows, x.sum(1)[:5])]
+
+
 FAMILIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "random numbers": (random_numbers, (torch.randn(16, 40).half(),)),
+    "scatters": (scatters, (torch.randn(16, 40), torch.tensor([3, 15, 3, -1, 0]), torch.randint(0, 40, (16, 40)))),
 }
 
 

@@ -59,6 +59,8 @@ def compile_binary(function: Any, source: KernelSource, config: KernelConfig, ta
     attributes = {(i,): [["tt.divisibility", 16]] for i in range(pointers)}
     kernel_source = ASTSource(function, signature, constants, attributes)
     options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+    if "tl.device_assert(" in source.source:  # only then: "debug" costs registers
+        options |= {"debug": True, "sanitize_overflow": False}
     return triton.compile(kernel_source, target=gpu_target(target), options=options)
 
 

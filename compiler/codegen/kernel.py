@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from compiler.codegen.domain import Access, Domain, choose_domain
 from compiler.codegen.helpers import HELPERS, with_dependencies
 from compiler.codegen.reduction import ReductionPrinter
-from compiler.codegen.values import all_symbols
+from compiler.codegen.values import Store, all_symbols
 from compiler.fusion import FusionGroup, group_values
-from compiler.index import Expr, bounds, substitute
-from compiler.ir import Buffer, IndexValue, Load, Op, Reduce, Value, rewrite, walk
+from compiler.index import Expr, bounds, product, substitute
+from compiler.ir import Buffer, IndexValue, Load, Op, Reduce, Scatter, Value, rewrite, walk
 from compiler.ops import PRIMITIVES
 from compiler.options import DEFAULTS, Options
 
@@ -47,10 +47,10 @@ def generate_kernel(group: FusionGroup, needed: Sequence[str], options: Options 
 
 class _Printer(ReductionPrinter):
     def __init__(self, group: FusionGroup, needed: frozenset[str], options: Options) -> None:
-        members = [(loop, value, index) for loop, value, index in group_values(group)]
-        roots = [(loop, value, index) for loop, value, index in members if loop.name in needed]
-        accesses = [Access(index, loop.buffer.dtype.itemsize) for loop, _, index in roots]
-        for value in walk(*(value for _, value, _ in roots)):
+        members = zip(group_values(group), group.maps, strict=True)
+        roots = [(loop, value, index, covered) for (loop, value, index), covered in members if loop.name in needed]
+        accesses = [Access(index, loop.buffer.dtype.itemsize) for loop, _, index, _ in roots]
+        for value in walk(*(value for _, value, _, _ in roots)):
             if isinstance(value, Load):
                 accesses.append(Access(value.index, value.dtype.itemsize))
             elif isinstance(value, IndexValue):
@@ -58,11 +58,13 @@ class _Printer(ReductionPrinter):
             elif isinstance(value, Reduce) and value.position is not None:
                 accesses.append(Access(value.position, 0))
         domain = choose_domain(group.xvars, group.rvars, accesses)
-        mapping = domain.mapping
         memo: dict[int, Value] = {}
-        stores = [
-            (loop.buffer, rewrite(value, mapping, memo), substitute(index, mapping)) for loop, value, index in roots
-        ]
+        stores = []
+        for loop, value, index, covered in roots:
+            parts = covered.values() if loop.into else [index]  # a scatter's index need not show all its points
+            element = any(part.free_symbols & set(group.rvars) for part in parts)
+            index = substitute(index, domain.mapping)
+            stores.append(Store(loop.buffer, rewrite(value, domain.mapping, memo), index, element))
         limit = options.persistent_inner if domain.inner else options.persistent_outer
         super().__init__(domain, stores, persistent=domain.r is not None and domain.r.numel <= limit)
         self.wide = self._needs_int64()
@@ -74,8 +76,8 @@ class _Printer(ReductionPrinter):
         self._collect_pointers()
         if self.domain.r is None or self.persistent:
             self._header()
-            for buffer, value, index in self.stores:
-                self._store(buffer, value, index)
+            for store in self.stores:
+                self._store(store)
         else:
             self._header()
             self._looped()
@@ -96,7 +98,7 @@ class _Printer(ReductionPrinter):
         lines = {start + number + 1: nodes for number, nodes in self.origins.items()}
         flops = sum(
             (PRIMITIVES[v.name].flops if v.name in PRIMITIVES else 0) if isinstance(v, Op) else isinstance(v, Reduce)
-            for v in walk(*(value for _, value, _ in self.stores))
+            for v in walk(*(store.value for store in self.stores))
         )
         points = 1
         for axis in self.domain.axes:
@@ -105,7 +107,7 @@ class _Printer(ReductionPrinter):
         return KernelSource(
             "\n".join([*head, *self.lines, ""]),
             arguments,
-            tuple(buffer.name for buffer, _, _ in self.stores),
+            tuple(store.buffer.name for store in self.stores),
             self.domain,
             self.persistent,
             lines,
@@ -115,10 +117,10 @@ class _Printer(ReductionPrinter):
 
     def _bytes_moved(self) -> int:
         """Each read counted once per element it touches (at most the buffer), each write once; broadcasts once."""
-        moved = sum(buffer.bytes for buffer, _, _ in self.stores)
+        moved = sum(self._bytes_stored(store) for store in self.stores)
         seen: set[tuple[str, Expr]] = set()
         reads: dict[str, int] = {}
-        for value in walk(*(value for _, value, _ in self.stores)):
+        for value in walk(*(store.value for store in self.stores)):
             if isinstance(value, Load) and (value.buffer.name, value.index) not in seen:
                 seen.add((value.buffer.name, value.index))
                 points = 1
@@ -130,10 +132,18 @@ class _Printer(ReductionPrinter):
                 reads[value.buffer.name] = min(value.buffer.bytes, reads.get(value.buffer.name, 0) + touched)
         return moved + sum(reads.values())
 
+    def _bytes_stored(self, store: Store) -> int:
+        """A scatter touches an element a point, at most all there are, and reads it too unless it just stores."""
+        if not isinstance(store.value, Scatter):
+            return store.buffer.bytes
+        points = product([a.numel for a in self.domain.axes if a.prefix != "r" or store.element])
+        once = min(points * store.buffer.dtype.itemsize, store.buffer.bytes)
+        return once if store.value.combine == "store" else 2 * once
+
     def _needs_int64(self) -> bool:
         limit = 2**31 - 1
-        exprs = [index for _, _, index in self.stores]
-        for value in walk(*(value for _, value, _ in self.stores)):
+        exprs = [store.value.index if isinstance(store.value, Scatter) else store.index for store in self.stores]
+        for value in walk(*(store.value for store in self.stores)):
             if isinstance(value, Load):
                 exprs.append(value.index)
         return any(bounds(e)[1] > limit or bounds(e)[0] < -limit for e in exprs) or any(
@@ -142,14 +152,14 @@ class _Printer(ReductionPrinter):
 
     def _collect_pointers(self) -> None:
         loaded: dict[str, Buffer] = {}
-        for value in walk(*(value for _, value, _ in self.stores)):
+        for value in walk(*(store.value for store in self.stores)):
             if isinstance(value, Load):
                 loaded.setdefault(value.buffer.name, value.buffer)
         for number, (name, buffer) in enumerate(loaded.items()):
             self.pointers[name] = (f"in_ptr{number}", buffer)
-        for number, (buffer, _, _) in enumerate(self.stores):
-            assert buffer.name not in self.pointers, "a kernel reads what it writes"
-            self.pointers[buffer.name] = (f"out_ptr{number}", buffer)
+        for number, store in enumerate(self.stores):
+            assert store.buffer.name not in self.pointers, "a kernel reads what it writes"
+            self.pointers[store.buffer.name] = (f"out_ptr{number}", store.buffer)
 
     def _header(self) -> None:
         wide = ".to(tl.int64)" if self.wide else ""

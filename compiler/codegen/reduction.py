@@ -25,23 +25,23 @@ class ReductionPrinter(ValuePrinter):
 
     def _looped(self) -> None:
         """One pass over the row per level of reductions, and one more for what is stored after the last."""
-        reduces = [v for v in walk(*(value for _, value, _ in self.stores)) if isinstance(v, Reduce)]
-        element_stores = [s for s in self.stores if self._is_element_store(s)]
-        row_stores = [s for s in self.stores if not self._is_element_store(s)]
-        levels = [self._level[id(r)] for r in reduces] + [self._level[id(v)] + 1 for _, v, _ in element_stores]
+        reduces = [v for v in walk(*(store.value for store in self.stores)) if isinstance(v, Reduce)]
+        element_stores = [s for s in self.stores if s.element]
+        row_stores = [s for s in self.stores if not s.element]
+        levels = [self._level[id(r)] for r in reduces] + [self._level[id(s.value)] + 1 for s in element_stores]
         last = max(levels, default=0)  # 0 where nobody reads the reduction that the group was made for
         for level in range(1, last + 1):
             here = [r for r in reduces if self._level[id(r)] == level]
-            stores = [s for s in element_stores if self._level[id(s[1])] == level - 1]
+            stores = [s for s in element_stores if self._level[id(s.value)] == level - 1]
             if here or stores:
                 self.last_pass = level == last
                 self._pass(here, stores)
-        for buffer, value, index in row_stores:
-            self._store(buffer, value, index)
+        for store in row_stores:
+            self._store(store)
 
     def _pass(self, reduces: Sequence[Reduce], stores: Sequence[Store]) -> None:
         """One loop over r. Row-level values that it reads are printed before it."""
-        for root in (*(r.value for r in reduces), *(value for _, value, _ in stores)):
+        for root in (*(r.value for r in reduces), *(store.value for store in stores)):
             self._print_row_level(root)
         start = len(self.lines)
         outer_indent = self.indent
@@ -63,8 +63,8 @@ class ReductionPrinter(ValuePrinter):
             names = self._accumulate(reduce, operand, openings)
             self._accumulators[key] = names
             pending.append((reduce, key, names))
-        for buffer, value, index in stores:
-            self._store(buffer, value, index)
+        for store in stores:
+            self._store(store)
         self.indent = outer_indent
         body = self.lines[start:]
         shifted = {n: o for n, o in self.origins.items() if n >= start}

@@ -10,11 +10,20 @@ import torch
 from compiler.codegen.domain import Axis, Domain, axis_variables, fold_axes
 from compiler.codegen.text import TRITON_TYPES, carrier, index_text, is_half, literal
 from compiler.index import Expr, IndirectVar, LoopVar
-from compiler.ir import Buffer, Const, IndexValue, Load, Op, Reduce, Value, children, indirect_values, walk
+from compiler.ir import Buffer, Const, IndexValue, Load, Op, Reduce, Scatter, Value, children, indirect_values, walk
 from compiler.ops import PRIMITIVES
 
 LITERAL_TYPES = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.bool})
-Store = tuple[Buffer, Value, Expr]  # where a value goes: the buffer, the value, the index
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where a value goes. ``element``: once an element (else once a row, which for reductions is less)."""
+
+    buffer: Buffer
+    value: Value
+    index: Expr
+    element: bool
 
 
 @dataclass
@@ -50,7 +59,7 @@ class ValuePrinter:
 
     def _analyse(self) -> None:
         """Per value: whether it varies along r, and how many reductions lie one above the other below it."""
-        for value in walk(*(value for _, value, _ in self.stores)):
+        for value in walk(*(store.value for store in self.stores)):
             below = list(children(value))
             level = max((self._level[id(c)] for c in below), default=0)
             if isinstance(value, Reduce):
@@ -62,10 +71,6 @@ class ValuePrinter:
             elif isinstance(value, IndexValue):
                 element = element or bool(value.expr.free_symbols & self.rvars)
             self._element[id(value)], self._level[id(value)] = element, level
-
-    def _is_element_store(self, store: Store) -> bool:
-        _, value, index = store
-        return self._element[id(value)] or bool(index.free_symbols & self.rvars)
 
     def _axis_lines(self, axis: Axis) -> None:
         for var, text in axis_variables(axis):
@@ -197,27 +202,54 @@ class ValuePrinter:
                 found.extend(self._masks(v.expr))
         return found
 
-    def _store(self, buffer: Buffer, value: Value, index: Expr) -> None:
-        self._print(value)
-        name = self._operand(value)
-        pointer = self.pointers[buffer.name][0]
-        text = self._index_text(index)
+    def _store(self, store: Store) -> None:
+        if isinstance(store.value, Scatter):
+            self._scatter(store, store.value)
+            return
+        self._print(store.value)
+        name = self._operand(store.value)
+        text = self._index_text(store.index)
         axes = self.domain.axes
-        element = self.domain.r is None or self._is_element_store((buffer, value, index))
-        masks = [f"{a.prefix}mask" for a in axes if a.prefix != "r" or element]
+        masks = [f"{a.prefix}mask" for a in axes if a.prefix != "r" or store.element]
         varies = all(
-            any(v in all_symbols(index) for v in axis.variables) for axis in axes if axis.prefix != "r" or element
+            any(v in all_symbols(store.index) for v in axis.variables)
+            for axis in axes
+            if axis.prefix != "r" or store.element
         )
         address = f"({text})" if varies and " " in text else text
         if not varies:  # an output with one element along an axis: the block still has that axis
-            address = _spread(text, index, self._block_shape(element))
-        self._line(f"tl.store({pointer} + {address}, {name}, {' & '.join(masks)})", value)
+            address = _spread(text, store.index, self._block_shape(store.element))
+        pointer = self.pointers[store.buffer.name][0]
+        self._line(f"tl.store({pointer} + {address}, {name}, {' & '.join(masks)})", store.value)
+
+    def _scatter(self, store: Store, write: Scatter) -> None:
+        """A write at a computed place; the order of the points that share a place does not matter to ``combine``."""
+        for value in children(write):
+            self._print(value)
+        shape = self._block_shape(store.element)
+        masks = [f"{a.prefix}mask" for a in self.domain.axes if a.prefix != "r" or store.element]
+        if write.mask is not None:
+            masks.append(self._operand(write.mask))
+        place = _spread(self._index_text(write.index), write.index, shape)
+        address = f"{self.pointers[store.buffer.name][0]} + {place}"
+        function = "tl.store" if write.combine == "store" else f"tl.atomic_{write.combine}"
+        order = "" if write.combine == "store" else ', sem="relaxed"'
+        text = f"tl.broadcast_to({self._tensor(write.value)}, {shape})"
+        self._line(f"{function}({address}, {text}, {' & '.join(masks)}{order})", write)
 
     def _index_text(self, index: Expr) -> str:
         return index_text(fold_axes(index, self.domain.axes), self._indirect_name)
 
     def _indirect_name(self, var: IndirectVar) -> str:
-        return self._name(var.value)
+        """The position's name; where it is first used, a check that it lies within its dimension."""
+        name = self._name(var.value)
+        check = f"({name} >= 0) & ({name} < {var.extent})"
+        if check not in self.scope.texts:
+            self.scope.texts[check] = name
+            masks = list(dict.fromkeys(self._masks_of_value(var.value)))
+            idle = f" | ~({' & '.join(masks)})" if masks else ""
+            self._line(f'tl.device_assert(({check}){idle}, "index out of range for size {var.extent}")', var.value)
+        return name
 
     # --- lines -----------------------------------------------------------------------------------------------------
 

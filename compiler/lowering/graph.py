@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -30,18 +30,20 @@ from compiler.ir import (
     Program,
     Reduce,
     ScalarRef,
+    Scatter,
     Step,
     TensorRef,
     Value,
+    indirect_values,
     result_name,
     rewrite,
     tag,
     walk,
 )
 from compiler.lowering import extern
-from compiler.lowering.registry import NotLowered, ReductionPlan, rule_for
+from compiler.lowering.registry import NotLowered, ReductionPlan, ScatterPlan, rule_for
 from compiler.lowering.shapes import masked
-from compiler.ops import PRIMITIVES, REDUCTIONS, const
+from compiler.ops import PRIMITIVES, REDUCTIONS, cast, const
 from compiler.report import ExternReason, Target
 
 MAX_LOADS = 12  # more reads than this in one loop cost registers and stop coalescing from helping
@@ -248,6 +250,46 @@ class GraphLowering:
         order = tuple(sorted(xvars.values(), key=lambda v: -int(index.coeff(v))))
         self._steps.append(Loop(buffer, order, tuple(rvars), value, index, origins))
         return lazy
+
+    def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
+        """See Scope. The target is written in place where nobody else reads it, else into a copy."""
+        point = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in plan.size)
+        value, place, mask = plan.at(point)
+        read = {v.buffer.name for v in walk(value, *indirect_values(sympy.Tuple(*place))) if isinstance(v, Load)}
+        held = self._own_memory(plan.target, plan.accumulate)
+        if held is None or held.name in read:
+            held = self._copied(plan.target, plan.accumulate, like)
+        index = linear_index(place, held.stride)
+        write = Scatter(plan.accumulate, plan.combine, cast(value, plan.accumulate), index, mask)
+        tag(write, self.node.name)
+        buffer = replace(self._new_buffer(held.size, held.dtype, held.device, None, self.node.name), stride=held.stride)
+        xvars = tuple(v for v in point if isinstance(v, LoopVar))
+        self._steps.append(Loop(buffer, xvars, (), write, index, self._origins(plan.inputs), into=held.name))
+        size = tuple(like.shape)
+        result = Lazy(self.node.name, size, buffer.stride, 0, buffer.dtype, buffer.device, buffer=buffer)
+        if buffer.dtype is like.dtype:
+            return result
+        return self.pointwise((result,), lambda at: cast(result.load(at), like.dtype), like)
+
+    def _own_memory(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
+        """The memory of a target that is of no further use once this node has run."""
+        if target.base is not None or target.dtype is not dtype:
+            return None
+        consumers = next((self._consumers[n] for n, lazy in self._env.items() if lazy is target), set())
+        if consumers != {self.node}:
+            return None
+        buffer = self.realize(target).buffer
+        return buffer if buffer is not None and buffer.kind == "computed" else None
+
+    def _copied(self, target: Lazy, dtype: torch.dtype, like: torch.Tensor) -> Buffer:
+        """A copy of the target in memory of its own."""
+        size, stride = tuple(like.shape), tuple(like.stride())
+        copy = Lazy(target.fx_node, size, stride, 0, dtype, target.device)
+        copy.compute = lambda index: cast(target.load(index), dtype)
+        copy.inputs = (target,)
+        self._realize_root(copy)
+        assert copy.buffer is not None
+        return copy.buffer
 
     # --- reductions in two steps -----------------------------------------------------------------------------------
 

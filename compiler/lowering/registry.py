@@ -42,6 +42,22 @@ class ReductionPlan:
     extra_inputs: tuple[Lazy, ...] = ()
 
 
+@dataclass(frozen=True)
+class ScatterPlan:
+    """What a scatter rule asks for: ``target``'s elements, and over ``size`` points those that ``at`` places there.
+
+    ``at`` takes a point's index to the value, its index in the target, and a mask or None. ``combine`` is as in
+    ``ir.Scatter``. The elements are held in ``accumulate`` meanwhile.
+    """
+
+    combine: str
+    target: Lazy
+    size: tuple[int, ...]
+    accumulate: torch.dtype
+    at: Callable[[Index], tuple[Value, Index, Value | None]]
+    inputs: tuple[Lazy, ...]
+
+
 class Scope(Protocol):
     """What a rule may ask of the graph being lowered. ``node`` is the FX node, ``output`` its fake value."""
 
@@ -62,6 +78,9 @@ class Scope(Protocol):
     def reduce(self, plan: ReductionPlan, size: Sequence[int], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
         """A reduction's result in memory, laid out like ``like`` or contiguous where that is None."""
 
+    def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
+        """The target with elements written at computed places, in memory laid out like ``like``."""
+
     def realize(self, lazy: Lazy) -> Lazy:
         """Make sure that the value lies in memory (many-to-one reads would otherwise compute it many times)."""
 
@@ -81,7 +100,7 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-FAMILIES = ("creation", "indexing", "pointwise", "random", "reductions", "shapes", "views")
+FAMILIES = ("creation", "indexing", "pointwise", "random", "reductions", "scatter", "shapes", "views")
 
 
 @cache

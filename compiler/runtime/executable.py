@@ -41,6 +41,8 @@ def interpreting() -> bool:
 
 def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
     """Runs the kernel's own source through Triton's interpreter on CPU tensors."""
+    from triton.runtime.errors import InterpreterError
+
     from compiler.runtime.interpreter import interpretable
 
     function = interpretable(kernel.function)
@@ -49,7 +51,12 @@ def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
 
     def run(*tensors: torch.Tensor) -> None:
         with np.errstate(all="ignore"):  # lanes that a mask discards may divide by zero
-            function[grid](*tensors, **config.blocks)
+            try:
+                function[grid](*tensors, **config.blocks)
+            except InterpreterError as error:
+                if isinstance(error.__cause__, IndexError):  # a wrong position, not a wrong kernel
+                    raise error.__cause__ from None
+                raise
 
     return run
 

@@ -103,6 +103,26 @@ def splat(builder: Any, kind: Any, scalar: Any) -> Any:
     return TensorHandle(np.full(kind.shape, value, dtype=scalar.data.dtype), scalar.dtype.scalar)
 
 
+def assertion(builder: Any, condition: Any, message: str) -> None:
+    """A kernel's check of a position, as eager's: on a GPU it stops the program."""
+    if not condition.data.all():
+        raise IndexError(message)
+
+
+def atomic(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter's atomic operation on operands whose elements lie one after the other: broadcast ones do not,
+    and it reads past them."""
+    from triton.runtime.interpreter import TensorHandle
+
+    def packed(operand: Any) -> Any:
+        return TensorHandle(np.ascontiguousarray(operand.data), operand.dtype)
+
+    def apply(builder: Any, kind: Any, pointer: Any, value: Any, mask: Any, order: Any, scope: Any) -> Any:
+        return original(builder, kind, packed(pointer), packed(value), packed(mask), order, scope)
+
+    return apply
+
+
 def convert_float(data: np.ndarray[Any, Any], source: Any, target: Any, rounding: Any) -> np.ndarray[Any, Any]:
     """Between float32 and bfloat16 (held as bits), to the nearest even. The interpreter's own cuts digits off."""
     if target.is_bf16():
@@ -117,6 +137,10 @@ def interpretable(function: Any) -> Any:
 
     interpreter._convert_float = convert_float
     interpreter.InterpreterBuilder.create_splat = splat
+    interpreter.InterpreterBuilder.create_assert = assertion
+    if interpreter.InterpreterBuilder.create_atomic_rmw.__name__ != "apply":
+        interpreter.InterpreterBuilder.create_atomic_rmw = atomic(interpreter.InterpreterBuilder.create_atomic_rmw)
+    interpreter.interpreter_builder.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
     interpreter.ReduceOps.generic_reduce = tree_reduce
     namespace = function.fn.__globals__
     if "libdevice" in namespace:

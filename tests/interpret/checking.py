@@ -24,7 +24,8 @@ def generated(
     function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS
 ) -> tuple[list[Any], CompiledRegion]:
     """What the generated kernels return, and the region they belong to."""
-    region, library = compiled(function, *inputs, options=options)
+    on_gpu = any(isinstance(x, Tensor) and x.is_cuda for x in inputs)
+    region, library = compiled(function, *inputs, options=options, binaries=on_gpu)
     run = executable_of(region, library, frozenset())
     return list(run(list(inputs))), region
 

@@ -178,10 +178,7 @@ def test_rotary_embedding() -> None:
     check(rotate, x.transpose(1, 2).contiguous().transpose(1, 2), angles)
 
 
-def test_scatter_and_friends_are_library_calls_with_the_right_numbers() -> None:
-    x, index = torch.randn(4, 6), torch.randint(0, 6, (4, 3))
-    check(lambda x, i: x.scatter(1, i, 0.0), x, index)
-    check(lambda x, i: (x + 1).scatter_add(1, i, x[:, :3]).exp(), x, index)
+def test_library_calls_between_kernels() -> None:
+    x = torch.randn(4, 6)
     check(lambda x: [*x.sort(1), *x.topk(2), x.cumsum(1) + 1], x)
-    check(lambda x: x.index_add(0, torch.tensor([0, 2]), x[:2]), x)
     check(lambda x: (x.double() @ x.double().t()).relu(), x)

@@ -1,0 +1,133 @@
+"""Writes at computed places: index_put, scatter, scatter_add, scatter_reduce (and what is decomposed into them, as the
+gradients of gather, indexing and embedding are).
+
+Where several points share a place, sums, maxima and minima come out right by atomic operations. Sums of floats then
+depend on the order in the last digits, and of plain writes any one wins, as on a GPU in eager; under
+``torch.use_deterministic_algorithms`` both are library calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+import torch
+
+from compiler.index import Index, product
+from compiler.ir import Lazy, Value
+from compiler.lowering.indexing import position
+from compiler.lowering.pointwise import broadcast_index
+from compiler.lowering.registry import NotLowered, ScatterPlan, Scope, lower
+from compiler.ops import cast, const, op
+
+aten = torch.ops.aten
+_NARROW = (torch.int8, torch.int16, torch.uint8, torch.bool)
+
+
+def _accumulator(dtype: torch.dtype, combine: str) -> torch.dtype:
+    """What elements are held in while others are combined with them: what GPUs have atomic operations for."""
+    if combine == "store":
+        return dtype
+    if dtype.is_floating_point:
+        return torch.float64 if dtype is torch.float64 else torch.float32
+    return torch.int32 if dtype in _NARROW else dtype
+
+
+def _scattered(
+    scope: Scope,
+    combine: str,
+    target: Lazy,
+    size: Sequence[int],
+    at: Any,
+    inputs: Sequence[Lazy],
+) -> Lazy:
+    dtype = target.dtype
+    ordered = combine == "store" or (combine == "add" and dtype.is_floating_point)
+    if ordered and torch.are_deterministic_algorithms_enabled():
+        raise NotLowered("parallel writes come in any order, and deterministic algorithms were asked for")
+    if combine in ("max", "min") and (dtype.is_floating_point or dtype is torch.bool):
+        raise NotLowered(f"an atomic {combine}imum of {dtype}, which would lose NaN")
+    plan = ScatterPlan(combine, target, tuple(size), _accumulator(dtype, combine), at, tuple(inputs))
+    return scope.scatter(plan, scope.output)
+
+
+@lower(aten.index_put.default, aten._unsafe_index_put.default)
+def index_put(
+    scope: Scope, x: Lazy, indices: Sequence[Lazy | None], values: Lazy, accumulate: bool = False, *_: Any
+) -> Lazy:
+    """``x[indices] = values`` or ``+= values``; a mask with one value for all is a choice per element."""
+    named = [(dim, t) for dim, t in enumerate(indices) if t is not None]
+    if any(t.dtype in (torch.bool, torch.uint8) for _, t in named):
+        return _masked_put(scope, x, indices, values, accumulate)
+    shape = torch.broadcast_shapes(*(t.size for _, t in named))
+    dims = [dim for dim, _ in named]
+    first = dims[0] if dims == list(range(dims[0], dims[0] + len(dims))) else 0
+    rest = [s for d, s in enumerate(x.size) if d not in dims]
+    size = (*rest[:first], *shape, *rest[first:])
+
+    def at(point: Index) -> tuple[Value, Index, Value | None]:
+        chosen = point[first : first + len(shape)]
+        others = iter(point[:first] + point[first + len(shape) :])
+        by_dim = {dim: position(t.load(broadcast_index(t, chosen)), x.size[dim]) for dim, t in named}
+        place = tuple(by_dim[d] if d in by_dim else next(others) for d in range(len(x.size)))
+        return values.load(broadcast_index(values, point)), place, None
+
+    combine = "add" if accumulate else "store"
+    return _scattered(scope, combine, x, size, at, (values, *(t for _, t in named)))
+
+
+def _masked_put(scope: Scope, x: Lazy, indices: Sequence[Lazy | None], values: Lazy, accumulate: bool) -> Lazy:
+    masks = [(dim, t) for dim, t in enumerate(indices) if t is not None]
+    if len(masks) != 1 or product(values.size) != 1:
+        raise NotLowered("a mask whose true elements are numbered only at run time")
+    ((dim, mask),) = masks
+    if tuple(x.size[dim : dim + len(mask.size)]) != tuple(mask.size):
+        raise NotLowered("a mask of another size than the tensor")
+
+    def compute(index: Index) -> Value:
+        here, old = mask.load(index[dim : dim + len(mask.size)]), x.load(index)
+        new = values.load(tuple(sympy.Integer(0) for _ in values.size))
+        if accumulate:
+            new = op("logical_or" if x.dtype is torch.bool else "add", x.dtype, old, new)
+        return op("where", x.dtype, cast(here, torch.bool), new, old)
+
+    return scope.pointwise((x, mask, values), compute)
+
+
+def _along(scope: Scope, combine: str, x: Lazy, dim: int, indices: Lazy, source: Lazy | bool | int | float) -> Lazy:
+    """Every element of ``source`` that ``indices`` covers, to the position along ``dim`` that ``indices`` holds."""
+    if not x.size or not indices.size:
+        raise NotLowered("a scatter without dimensions")
+    along = dim % len(x.size)
+
+    def at(point: Index) -> tuple[Value, Index, Value | None]:
+        where = position(indices.load(point), x.size[along], wrap=False)
+        value = source.load(point) if isinstance(source, Lazy) else const(source, x.dtype)
+        return value, (*point[:along], where, *point[along + 1 :]), None
+
+    inputs = (indices, source) if isinstance(source, Lazy) else (indices,)
+    return _scattered(scope, combine, x, indices.size, at, inputs)
+
+
+@lower(aten.scatter.src, aten.scatter.value)
+def scatter(scope: Scope, x: Lazy, dim: int, indices: Lazy, source: Any) -> Lazy:
+    """``x`` with elements replaced; of several for one place any one."""
+    return _along(scope, "store", x, dim, indices, source)
+
+
+@lower(aten.scatter_add.default)
+def scatter_add(scope: Scope, x: Lazy, dim: int, indices: Lazy, source: Lazy) -> Lazy:
+    """``x`` with elements added."""
+    return _along(scope, "add", x, dim, indices, source)
+
+
+@lower(aten.scatter_reduce.two)
+def scatter_reduce(
+    scope: Scope, x: Lazy, dim: int, indices: Lazy, source: Lazy, reduce: str, *, include_self: bool = True
+) -> Lazy:
+    """``x`` with elements combined with those already there (sums; of integers extrema, too)."""
+    combine = {"sum": "add", "amax": "max", "amin": "min"}.get(reduce, "")
+    if not combine or not include_self:
+        raise NotLowered(f"scatter_reduce by {reduce}{'' if include_self else ' without what is there'}")
+    return _along(scope, combine, x, dim, indices, source)

@@ -1,0 +1,172 @@
+"""Writes at computed places, against eager: sums, plain writes, masks, duplicates, negative and wrong positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from compiler.ir import Extern
+from compiler.region import CompiledRegion
+from tests.graphs import launches
+from tests.interpret.checking import check, generated
+
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int8, torch.uint8]
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def fused(function: Callable[..., Any], *inputs: Any) -> CompiledRegion:
+    """As ``check``; nothing may be left to a library."""
+    region = check(function, *inputs)
+    assert not [step.detail for step in region.steps if isinstance(step, Extern)]
+    return region
+
+
+def put(x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    """``index_put`` with None for whole dimensions, which the method does not take."""
+    return torch.ops.aten.index_put.default(x, indices, values, accumulate)
+
+
+def numbers(dtype: torch.dtype, *size: int) -> Tensor:
+    values = torch.randint(0, 60, size, generator=torch.Generator().manual_seed(1))
+    return (values / 8).to(dtype) if dtype.is_floating_point else values.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums(dtype: torch.dtype) -> None:
+    x, source = numbers(dtype, 5, 7), numbers(dtype, 6, 3)
+    index, rows = torch.randint(0, 5, (6, 3)), torch.tensor([4, 0, 4, 4, -1, 2])
+    fused(lambda x, i, s: x.scatter_add(0, i, s) * 2, x, index, source)
+    fused(lambda x, i, s: x.index_put((i,), s, accumulate=True), x, rows, numbers(dtype, 6, 7))
+    fused(lambda x, i, s: x.index_add(1, i, s, alpha=2), x, rows.abs() + 1, numbers(dtype, 5, 6))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.bool])
+def test_plain_writes(dtype: torch.dtype) -> None:
+    x = numbers(dtype, 5, 7)
+    rows, columns = torch.tensor([3, -1, 0]), torch.tensor([[6], [-7]])
+    fused(lambda x, i, s: x.scatter(1, i, s), x, torch.tensor([[1, 0, 6], [2, 3, 4]]), numbers(dtype, 5, 4))
+    fused(lambda x, i: x.scatter(0, i, 1), x, torch.tensor([[1, 0, 4], [2, 3, 4]]))
+    fused(lambda x, i, j, s: x.index_put((i, j), s), x, rows, columns, numbers(dtype, 2, 3))
+    fused(lambda x, i, s: x.index_put((i,), s), x, rows, numbers(dtype, 7))
+    fused(lambda x, i: x.index_fill(1, i, 1), x, rows.abs())
+    fused(lambda x, i, s: x.index_copy(0, i, s), x, torch.tensor([4, 1]), numbers(dtype, 2, 7))
+
+
+def test_indices_between_other_dimensions() -> None:
+    x, i, j = torch.randn(4, 5, 6, 3), torch.tensor([0, 3, 1]), torch.tensor([[-2], [4]])
+    fused(lambda x, i, j, s: put(x, [None, j, None, i % 3], s), x, i, j, torch.randn(2, 3, 4, 6))
+    fused(lambda x, i, j, s: put(x, [None, j, i], s, True), x, i, j, torch.randn(4, 2, 3, 3))
+    fused(lambda x, i, s: put(x, [None, i], s.sum(1, keepdim=True)), x, i, torch.randn(4, 8, 6, 3))
+
+
+def test_masks() -> None:
+    x = torch.randn(4, 6)
+    fused(lambda x: x.index_put((x > 0,), x.new_tensor(2.0)), x)
+    fused(lambda x: put(x, [x[:, 0] > 0], x.new_full((), 2.0), True), x)
+    fused(lambda x: put(x.masked_fill(x > 0.5, -1.0), [None, x[0] > 0], x.new_zeros(1)), x)
+    check(lambda x, s: x.masked_scatter(x > 0, s), x, x * 2)
+
+
+def test_extrema_and_other_ways_to_combine() -> None:
+    x, index = torch.randint(-9, 9, (4, 6)), torch.randint(0, 4, (7, 5))
+    source = torch.randint(-20, 20, (7, 6))
+    for reduce in ("amax", "amin", "sum"):
+        fused(lambda x, i, s, r=reduce: x.scatter_reduce(0, i, s, r), x, index, source)
+    for reduce in ("amax", "mean", "prod"):  # with NaN, or without an atomic operation
+        check(lambda x, i, s, r=reduce: x.scatter_reduce(0, i, s, r), x.float(), index, source.float())
+    check(lambda x, i, s: x.scatter_reduce(0, i, s, "sum", include_self=False), x.float(), index, source.float())
+
+
+def test_strides_views_and_neighbours() -> None:
+    x, index, source = torch.randn(6, 8), torch.randint(0, 6, (6, 8)), torch.randn(6, 8)
+    for view in (x.t().contiguous().t(), x[:, :1].expand(6, 8), torch.randn(12, 16)[::2, 1::2]):
+        fused(lambda x, i, s: x.scatter_add(0, i, s), view, index, source)
+    fused(lambda x, i, s: (x + 1).scatter_add(0, i, s.exp() * 2).relu().sum(1), x, index, source)
+    fused(lambda x, i, s: [x.scatter_add(0, i, x[:, :4].sin().repeat(1, 2)), x], x, index, source)
+    # what is written in place is read by the very same op, or by another
+    fused(lambda x, i: (x + 1).scatter_add(0, i, (x + 1).flip(1)), x, index)
+    fused(lambda x, i, s: [(y := x.sum(1)).index_add(0, i[0, :4], s[0, :4]), y * 2], x, index, source)
+    fused(lambda x, i, s: x.scatter_add(0, i, s).scatter_add(1, i, s).scatter_add(0, i, s), x, index, source)
+    fused(lambda x, i, s: x.softmax(1).scatter_add(1, i, s.softmax(1)).softmax(1), x, index, source)
+
+
+def test_rows_that_a_reduction_left() -> None:
+    """A scatter of one value a row shares the reduction's kernel and writes each row once."""
+    x, rows = torch.randn(40, 33), torch.randint(0, 5, (40,))
+    region = fused(lambda x, i: [x.new_zeros(5).index_add(0, i, x.sum(1)), x.sum(1)], x, rows)
+    assert len(launches(region)) == 2
+    long = torch.randn(6, 9000)
+    fused(lambda x, i: x.new_zeros(5).index_add(0, i[:6], x.sum(1)), long, rows)
+    fused(lambda x, i: x.new_zeros(5, 33).index_add(0, i, x.softmax(1)), x, rows)
+    fused(lambda x, i: x.new_zeros(5).index_add(0, i, x.new_ones(40)) + x.sum(), x, rows)
+
+
+def test_no_elements() -> None:
+    x, none = torch.randn(4, 3), torch.zeros(0, dtype=torch.int64)
+    check(lambda x, i: [x.index_put((i,), x[i]), x[:, :0].scatter_add(0, i.reshape(0, 0), x[:0, :0])], x, none)
+
+
+def test_duplicates_leave_one_of_the_values_whole() -> None:
+    x, source = torch.zeros(3, 50), torch.randn(4, 50)
+    results, _ = generated(lambda x, i, s: x.index_put((i,), s), x, torch.tensor([1, 1, 1, 1]), source)
+    assert any(torch.equal(results[0][1], row) for row in source)
+
+
+def test_deterministic_algorithms_are_the_librarys() -> None:
+    x, index = torch.zeros(3, 5), torch.zeros(4, 5, dtype=torch.int64)
+    torch.use_deterministic_algorithms(True)
+    try:
+        region = check(lambda x, i: x.scatter_add(0, i, x.new_ones(4, 5)), x, index)
+        calls = [step for step in region.steps if isinstance(step, Extern)]
+        assert "deterministic" in calls[0].detail
+        fused(lambda x, i: x.scatter_add(0, i, torch.ones(4, 5, dtype=torch.int64)), x.long(), index)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("wrong", [3, -4])
+def test_positions_outside_are_errors_as_in_eager(wrong: int) -> None:
+    x, index = torch.randn(3, 5), torch.tensor([0, wrong])
+    for function in (
+        lambda x, i: x[i] + 1,
+        lambda x, i: x.index_put((i,), torch.ones(5)) + 1,
+        lambda x, i: F.embedding(i, x) * 2,
+    ):
+        with pytest.raises(IndexError):
+            generated(function, x, index)
+
+
+class Table(nn.Module):
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, 6, padding_idx=2, dtype=dtype)
+
+    def forward(self, ids: Tensor, places: Tensor) -> Tensor:
+        rows = self.table(ids)
+        return (rows * rows.gather(1, places) + rows[:, places[0, :, 0]]).sum()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_gradients_of_embedding_gather_and_indexing(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    model = Table(dtype)
+    ids, places = torch.randint(0, 9, (4, 7)), torch.randint(0, 7, (4, 7, 6))
+    model(ids, places).backward()
+    expected = model.table.weight.grad
+    assert expected is not None
+    model.table.weight.grad = None
+    torch.compile(model, backend="fusescope")(ids, places).backward()
+    result = model.table.weight.grad
+    assert result is not None
+    torch.testing.assert_close(result, expected, rtol=1e-5 if dtype is torch.float32 else 4e-3, atol=1e-5)
