@@ -18,7 +18,7 @@ from compiler.errors import CompileError
 from compiler.fallback import eager_region
 from compiler.ir import Extern
 from compiler.lowering.extern import mutated_arguments
-from compiler.options import parse_options
+from compiler.options import DEFAULTS, Options, parse_options
 from compiler.random_numbers import draw_from_seeds
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
 from compiler.report import Target
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _OWN_SETTINGS = frozenset({"session", "cuda_graph", "graph_capacity", "on_graphed_region", "executable", "observer"})
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
+GraphCompiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 
 
 @dataclass
@@ -90,23 +91,40 @@ def fusescope(
     session.graph_capacity = _capacity(settings.get("graph_capacity", session.graph_capacity))
     _note_guards(session)
     number = sum(1 for r in session.regions if r.kind != "backward")
+    return through_aot(
+        gm, example_inputs, lambda kind: _compiler(session, kind, number), session.library.options
+    )
+
+
+def through_aot(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    compiler_of: Callable[[str], GraphCompiler],
+    options: Options = DEFAULTS,
+) -> Any:
+    """Dynamo's graph as ATen graphs; ``compiler_of`` gives what makes a callable of a graph of each kind."""
+
+    def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        return min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
+
+    def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        return compiler_of("inference")(_seeded(options, graph), inputs)
+
     compiler = aot_autograd(
-        fw_compiler=_compiler(session, "forward", number),
-        bw_compiler=_compiler(session, "backward", number),
-        inference_compiler=_compiler(session, "inference", number),
-        decompositions=decomposition_table(session.library.options.random),
-        partition_fn=lambda joint, *args, **kwargs: min_cut_rematerialization_partition(
-            _seeded(session, joint), *args, **kwargs
-        ),
+        fw_compiler=compiler_of("forward"),
+        bw_compiler=compiler_of("backward"),
+        inference_compiler=inference,
+        decompositions=decomposition_table(options.random),
+        partition_fn=partition,
         keep_inference_input_mutations=True,
     )
     return compiler(gm, example_inputs)
 
 
-def _seeded(session: Session, graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
+def _seeded(options: Options, graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The graph with its random ops drawing from seeds, where the options ask for that. A joint graph is rewritten
     before it is cut in two, so that a mask needed by both halves is drawn once."""
-    return draw_from_seeds(graph) if session.library.options.random == "kernel" else graph
+    return draw_from_seeds(graph) if options.random == "kernel" else graph
 
 
 def _parameters_on_gpu(gm: torch.fx.GraphModule) -> bool:
@@ -119,12 +137,10 @@ def _note_guards(session: Session) -> None:
         session.dynamo.note_guards(context.guards_context.dynamo_guards)
 
 
-def _compiler(session: Session, kind: str, number: int) -> Callable[[torch.fx.GraphModule, Sequence[Any]], Any]:
+def _compiler(session: Session, kind: str, number: int) -> GraphCompiler:
     name = kind if number == 0 else f"{kind}_{number}"
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        if kind == "inference":
-            _seeded(session, graph)
         static = static_inputs(graph, kind)
         if any(not isinstance(x, torch.Tensor) for x in inputs):
             return boxed(Specializing(lambda g: _build(session, g, name, kind, static), graph))

@@ -29,7 +29,7 @@ DEFAULT_TARGET = "h100"
 
 def compile_command(options: argparse.Namespace) -> int:
     """Compile, print what became of it, write the session."""
-    target = _target(options.target)
+    target = target_named(options.target)
     if options.output:
         check_place(options.output)  # before minutes of work, not after
     report = compile_for(options, target).report
@@ -94,7 +94,7 @@ def command_error(failed: Failed) -> CommandError:
     return CommandError(failed.message, hint, detail=failed.detail)
 
 
-def _target(name: str) -> str:
+def target_named(name: str) -> str:
     """The target to compile for: the one named, else this machine's GPU, else a named one.
 
     Raises:

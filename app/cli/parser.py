@@ -58,6 +58,14 @@ def build_parser() -> Parser:
     add.add_argument("--interpret", action="store_true", help="run kernels on the CPU, through Triton's interpreter")
     add.add_argument("--json", action="store_true", help="the checks as JSON")
 
+    add = command("minify", "find the smallest graph of a model that still fails, as a Python file")
+    add.add_argument("source", metavar="SOURCE", help=_SOURCE_HELP)
+    add.add_argument("--accuracy", action="store_true", help="look for numbers that differ from eager's, not a crash")
+    add.add_argument("--interpret", action="store_true", help="run kernels on the CPU, through Triton's interpreter")
+    add.add_argument("--target", default="", metavar="NAME", help="a GPU of 'targets', or local")
+    add.add_argument("--train", action="store_true", help="forward and backward")
+    add.add_argument("-o", "--output", type=Path, default=Path("minified.py"), metavar="FILE.py", help="the file")
+
     add = command("show", "print what is in a session")
     add.add_argument("session", type=Path, metavar="X.fscope", help=_SESSION_HELP)
     what = add.add_mutually_exclusive_group()

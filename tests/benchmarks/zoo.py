@@ -75,7 +75,8 @@ def qwen() -> Built:
 
 
 def mixtral() -> Built:
-    return causal("MixtralConfig", "MixtralForCausalLM", num_local_experts=4, num_experts_per_tok=2)
+    batched = {"experts_implementation": "batched_mm"}  # which knows float64, too
+    return causal("MixtralConfig", "MixtralForCausalLM", num_local_experts=4, num_experts_per_tok=2, **batched)
 
 
 def gemma() -> Built:
