@@ -18,6 +18,7 @@ from compiler.errors import CompileError
 from compiler.fallback import eager_region
 from compiler.ir import Extern
 from compiler.lowering.extern import mutated_arguments
+from compiler.memory import returned_inputs
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.random_numbers import draw_from_seeds
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
@@ -290,9 +291,11 @@ def executable_of(
         )
         return build(text, {**names, "mark": mark}, launchers)
 
+    returned = returned_inputs(region.program)  # a copy of one would be returned in its place: the wrapper sees to them
+    inputs = [b if b is not None and b.name not in returned else None for b in region.program.inputs]
     return Executable(
         call,
-        region.program.inputs,
+        inputs,
         static=static,
         mutated=mutated_inputs(region.graph),
         observer=observer,

@@ -7,6 +7,7 @@ and group norm and their gradients, losses. What has its own lowering rule (gelu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -29,21 +30,28 @@ _TAKEN_APART = (
     "addcmul addcdiv lerp frac xlogy special_entr sinc logaddexp logaddexp2 "
     "masked_fill_ select_backward slice_backward tril_indices triu_indices linspace eye "
     "std std_mean aminmax norm linalg_vector_norm logsumexp "
-    "_unsafe_index stack hstack vstack narrow_copy select_scatter slice_scatter "
+    "_unsafe_index stack hstack vstack narrow_copy "
     "dot vdot mv addmv addr baddbmm unsafe_split empty_like"
 ).split()
-_KEPT_WHOLE = "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max".split()
+_KEPT_WHOLE = (
+    "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max select_scatter slice_scatter"
+).split()
 
 
 _DISTRIBUTIONS = "exponential geometric cauchy log_normal uniform normal".split()
 
 
 def decomposition_table(random: str = "kernel") -> dict[Any, Callable[..., Any]]:
-    """The decompositions for AOTAutograd, keyed by overload.
+    """The decompositions for AOTAutograd, keyed by overload: a dictionary of the caller's own.
 
     ``random`` is the option of that name: "kernel" takes random ops apart to uniform and normal numbers, "eager"
     leaves them whole.
     """
+    return dict(_table(random))
+
+
+@cache
+def _table(random: str) -> dict[Any, Callable[..., Any]]:
     from torch._decomp import core_aten_decompositions, get_decompositions
 
     table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
@@ -51,7 +59,8 @@ def decomposition_table(random: str = "kernel") -> dict[Any, Callable[..., Any]]
     table.update(get_decompositions(packets))
     kept = {getattr(aten, name) for name in _KEPT_WHOLE}
     if random == "kernel":
-        table.update(get_decompositions([getattr(aten, name) for name in _DISTRIBUTIONS]))
+        distributions = get_decompositions([getattr(aten, name) for name in _DISTRIBUTIONS])
+        table.update({op: _of_floats(rule) for op, rule in distributions.items()})
         table.update(_random_table())
     else:
         kept |= {aten.bernoulli, aten.native_dropout}
@@ -60,6 +69,15 @@ def decomposition_table(random: str = "kernel") -> dict[Any, Callable[..., Any]]
         for op, rule in table.items()
         if op.overloadpacket not in kept and "scaled_dot_product" not in op.overloadpacket.__name__
     }
+
+
+def _of_floats(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule for tensors of floats; it draws uniform numbers of the tensor's dtype, which integers have none of."""
+
+    def of_floats(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return rule(x, *args, **kwargs) if x.dtype.is_floating_point else NotImplemented
+
+    return of_floats
 
 
 def _random_table() -> dict[Any, Callable[..., Any]]:

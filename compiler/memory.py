@@ -73,6 +73,18 @@ def may_alias(step: Extern) -> bool:
     return schema is None or any(r.alias_info is not None for r in schema.returns)
 
 
+def views_from_calls(steps: Sequence[Scheduled]) -> set[str]:
+    """The buffers that library calls return and that may be views of their arguments."""
+    calls = [step for step in steps if isinstance(step, Extern) and may_alias(step)]
+    return {output.name for call in calls for output in call.outputs if output is not None}
+
+
+def returned_inputs(program: Program) -> set[str]:
+    """The inputs whose memory is returned, whole or as a view."""
+    inputs = {buffer.name for buffer in program.inputs if buffer is not None}
+    return {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)} & inputs
+
+
 def _extend_through_aliases(steps: Sequence[Scheduled], last_use: dict[str, int]) -> None:
     for step in reversed(steps):
         if isinstance(step, Extern) and may_alias(step):

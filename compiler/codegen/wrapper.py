@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
-from compiler.memory import MemoryPlan, may_alias
+from compiler.memory import MemoryPlan, returned_inputs, views_from_calls
 from compiler.schedule import Launch, Scheduled
 
 HEADER = """import torch
@@ -63,6 +63,8 @@ class _Writer:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.taken_over = set(plan.reuses.values())
+        # Kernels assume aligned addresses, but a view may begin anywhere. Only they get a copy: results stay views.
+        self.anywhere = views_from_calls(steps) | returned_inputs(program)
 
     def run(self) -> tuple[str, dict[str, Any]]:
         inputs = [b.name if b is not None else "_" for b in self.program.inputs]
@@ -91,7 +93,8 @@ class _Writer:
     def _launch(self, step: Launch) -> None:
         for buffer in step.stored:
             self._line(f"{buffer.name} = {self._allocate(buffer)}")
-        arguments = ", ".join(b.name for b in step.kernel.arguments)
+        names = [b.name for b in step.kernel.arguments]
+        arguments = ", ".join(f"aligned({name})" if name in self.anywhere else name for name in names)
         self._line(f"{self.kernels[step.name]}({arguments})")
 
     def _allocate(self, buffer: Buffer) -> str:
@@ -114,10 +117,6 @@ class _Writer:
             self._line(f"{results[0]}, = {call}")
         else:
             self._line(f"{', '.join(results)} = {call}")
-        if may_alias(step):  # a view may begin anywhere; kernels assume aligned addresses
-            for output in step.outputs:
-                if output is not None and len(output.stride) == len(output.size):  # sparse tensors have no address
-                    self._line(f"{output.name} = aligned({output.name})")
 
     def _target(self, target: Any) -> str:
         if target in DIRECT:

@@ -123,7 +123,7 @@ class GraphLowering:
                 elif node.op == "call_function":
                     self._env[node] = self._call(node)
                 elif node.op == "output":
-                    outputs = tuple(self._reference(self._arg(x)) for x in node.args[0])
+                    outputs = tuple(self._returned(self._arg(x)) for x in node.args[0])
                 else:
                     raise CompileError(f"an ATen graph has no {node.op} nodes", node=node.name)
         return Program(tuple(inputs), self._constants, self._steps, outputs)
@@ -519,6 +519,44 @@ class GraphLowering:
         return TensorRef(root.buffer, value.size, value.stride, offset, same)
 
 
+    def _returned(self, value: Any) -> Any:
+        """A result as the caller gets it: with the strides that the capture saw, gaps between elements included.
+
+        Computed buffers have no gaps, so the few results that need some are copied into memory that has them.
+        """
+        ref = self._reference(value)
+        if not isinstance(ref, TensorRef) or ref.stride == value.stride or not _has_gaps(value.size, value.stride):
+            return ref
+        name = f"ext_restrided{self._buffers}"
+        self._buffers += 1
+        node = value.fx_node
+        buffer = Buffer(name, value.size, value.stride, value.dtype, value.device, "extern", node)
+        self._steps.append(
+            Extern(
+                name,
+                node,
+                restrided,
+                (ref, value.stride),
+                {},
+                (buffer,),
+                False,
+                (ref.buffer.name,),
+                (),
+                (node,),
+                ExternReason.NO_LOWERING,
+                "a result whose elements have gaps between them in memory",
+                False,
+            )
+        )
+        return TensorRef(buffer, value.size, value.stride, 0, True)
+
+
+def restrided(tensor: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
+    """A copy of the tensor with these strides."""
+    copy = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(tensor)
+
+
 def _tensors(value: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
 
@@ -531,6 +569,18 @@ def _is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:
             return False
         expected *= extent
     return True
+
+
+def _has_gaps(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether elements lie apart in memory, without overlapping."""
+    expected = 1
+    gaps = False
+    for s, extent in sorted((st, sz) for st, sz in zip(stride, size, strict=True) if sz > 1):
+        if s < expected:
+            return False
+        gaps |= s != expected
+        expected = s * extent
+    return gaps
 
 
 def _masked_to_identity(value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]) -> Value:

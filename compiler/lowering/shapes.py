@@ -8,7 +8,7 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.index import Index, mod
+from compiler.index import Index, floor_div, mod
 from compiler.ir import IndexValue, Lazy, Load, Value, rewrite
 from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.ops import cast, const, op
@@ -26,6 +26,14 @@ def masked(value: Value, mask: Value, other: bool | int | float = 0) -> Value:
         return Load(load.dtype, load.buffer, load.index, both, other, origin=load.origin)
 
     return rewrite(value, {}, {}, guard)
+
+
+def _all(tests: Sequence[Value]) -> Value:
+    """Whether every test holds."""
+    result = tests[0] if tests else const(True, torch.bool)
+    for test in tests[1:]:
+        result = op("logical_and", torch.bool, result, test)
+    return result
 
 
 def _less(expr: Any, limit: int) -> Value:
@@ -90,11 +98,9 @@ def constant_pad(scope: Scope, x: Lazy, pad: Sequence[int], value: float = 0) ->
                 tests.append(_at_least(source[dim], 0))
             if sizes[dim] - before[dim] > x.size[dim]:
                 tests.append(_less(source[dim], x.size[dim]))
-        inside = tests[0] if tests else const(True, torch.bool)
-        for test in tests[1:]:
-            inside = op("logical_and", torch.bool, inside, test)
         if not tests:
             return x.load(source)
+        inside = _all(tests)
         return op("where", dtype, inside, masked(x.load(source), inside), const(value, dtype))
 
     return scope.pointwise((x,), compute)
@@ -150,3 +156,54 @@ def triangle(scope: Scope, x: Lazy, diagonal: int = 0) -> Lazy:
         return op("where", dtype, keep, x.load(index), const(0, dtype))
 
     return scope.pointwise((x,), compute)
+
+
+@lower(aten.slice_scatter)
+def slice_scatter(
+    scope: Scope, x: Lazy, piece: Lazy, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Lazy:
+    """x with every ``step``-th element from ``start`` on taken from ``piece``."""
+    at = dim % len(x.size)
+    first = _clipped(0 if start is None else start, x.size[at])
+    dtype = scope.output.dtype
+
+    def compute(index: Index) -> Value:
+        inner = index[at] - first
+        count = piece.size[at]
+        tests = [_at_least(inner, 0)] if first > 0 else []
+        if first + count * step < x.size[at]:
+            tests.append(_less(inner, (count - 1) * step + 1))
+        if step > 1:
+            tests.append(op("eq", torch.bool, IndexValue(torch.int64, mod(inner, step)), const(0, torch.int64)))
+        place = (*index[:at], floor_div(inner, step), *index[at + 1 :])
+        return _instead(x, index, piece, place, tests, dtype)
+
+    return scope.pointwise((x, piece), compute)
+
+
+@lower(aten.select_scatter)
+def select_scatter(scope: Scope, x: Lazy, piece: Lazy, dim: int, position: int) -> Lazy:
+    """x with one index of a dimension taken from ``piece``."""
+    at = dim % len(x.size)
+    chosen = position % x.size[at]
+    dtype = scope.output.dtype
+
+    def compute(index: Index) -> Value:
+        here = op("eq", torch.bool, IndexValue(torch.int64, index[at]), const(chosen, torch.int64))
+        return _instead(x, index, piece, (*index[:at], *index[at + 1 :]), [here], dtype)
+
+    return scope.pointwise((x, piece), compute)
+
+
+def _clipped(position: int, size: int) -> int:
+    """A slice's bound as torch reads it: negative ones count from the end, others stop at the end."""
+    return max(0, position + size) if position < 0 else min(position, size)
+
+
+def _instead(x: Lazy, index: Index, piece: Lazy, place: Index, tests: Sequence[Value], dtype: torch.dtype) -> Value:
+    """The piece's element where all tests hold (only there it is read), else x's."""
+    value = cast(piece.load(place), dtype)
+    if not tests:
+        return value
+    inside = _all(tests)
+    return op("where", dtype, inside, masked(value, inside), x.load(index))
