@@ -497,10 +497,15 @@ def _kernel(region: Region, group: Group) -> Kernel:
         values[name] = target
     lines.append(f"    tl.store(out_ptr0 + index, {values[group.outputs[0]]}, mask)")
     by_line[len(lines)] = [f"{region.name}/{group.outputs[0]}"]
+    irs, ir_lines = _levels(group.kernel, sorted(by_line))
     return Kernel(
         name=group.kernel,
         source="\n".join(lines) + "\n",
-        irs={"ptx": f".version 8.3\n.target sm_90a\n.visible .entry {group.kernel}()\n{{\n\tret;\n}}\n"},
+        irs=irs,
+        ir_lines=ir_lines,
+        warps=4,
+        stages=1,
+        occupancy=0.75,
         grid=group.grid,
         config={"XBLOCK": 1024, "num_warps": 4, "num_stages": 1},
         registers=32,
@@ -511,3 +516,16 @@ def _kernel(region: Region, group: Group) -> Kernel:
         estimated_us=group.estimated_bytes / (H100.bandwidth_gbs * 1e3),
         line_nodes=by_line,
     )
+
+
+def _levels(name: str, source_lines: list[int]) -> tuple[dict[str, str], dict[str, list[int]]]:
+    """Lower levels as they look: for every line that computes something an operation, and below it two instructions."""
+    ttir = [("module {", 0), (f"  tt.func public @{name}() {{", 0)]
+    ttir += [(f"    %v{line} = arith.addf %a, %b : tensor<1024xf32> loc(#loc{line})", line) for line in source_lines]
+    ptx = [(".version 8.3", 0), (".target sm_90a", 0), (f".visible .entry {name}()", 0), ("{", 0)]
+    for line in source_lines:
+        ptx += [(f"\t.loc\t1 {line} 4", line), (f"\tadd.f32 \t%f{line}, %f1, %f2;", line)]
+        ptx.append((f"\tmul.f32 \t%f{line}, %f{line}, %f3;", line))
+    levels = {"ttir": [*ttir, ("  }", 0), ("}", 0)], "ptx": [*ptx, ("\tret;", 0), ("}", 0)]}
+    texts = {level: "\n".join(text for text, _ in rows) + "\n" for level, rows in levels.items()}
+    return texts, {level: [line for _, line in rows] for level, rows in levels.items()}

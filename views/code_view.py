@@ -1,10 +1,14 @@
-"""A read-only code editor: line numbers, colours, marked lines, and a signal for the line under a click."""
+"""A read-only code editor: line numbers, colours, marked lines, and signals for the line under the mouse.
+
+However long the text, no step takes the GUI thread more than a few milliseconds: lines are put in by the thousand, one
+event-loop turn after another, and only those on screen are coloured and marked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
     QKeyEvent,
@@ -17,23 +21,28 @@ from PySide6.QtGui import (
     QTextCursor,
     QTextLayout,
 )
-from PySide6.QtWidgets import QPlainTextEdit, QTextEdit, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from views.jobs import Job
 from views.theme import Theme, mix
 from views.tokens import Lines, Span, line_spans, python_spans
 
+_CHUNK = 1500  # lines put in at once, about 6 ms
 _SYNC_LIMIT = 20_000  # characters of Python lexed at once (about 10 ms); more is lexed off the GUI thread
 
 
 class CodeView(QPlainTextEdit):
-    """Shows one text. Only lines that come on screen are coloured, so 20,000 lines of PTX open at once."""
+    """Shows one text. ``marked`` lines belong to the selection, ``hinted`` ones to what the mouse is over."""
 
     line_clicked = Signal(int)  # 1-based
+    line_hovered = Signal(int)  # 1-based; 0 when the mouse leaves
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setReadOnly(True)
+        self.setUndoRedoEnabled(False)
+        self.setMouseTracking(True)
+        self.viewport().setMouseTracking(True)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -42,7 +51,15 @@ class CodeView(QPlainTextEdit):
         self._language = "python"
         self._python: Lines = []
         self._coloured: set[int] = set()
+        self._text = ""
+        self._waiting: list[str] = []  # lines not put in yet
+        self._filling = QTimer(self)
+        self._filling.setInterval(0)
+        self._filling.timeout.connect(self._fill_on)
         self._marked: list[int] = []
+        self._hinted: list[int] = []
+        self._reveal = 0
+        self._hovered = 0
         self._job: Job | None = None
         self._gutter = _Gutter(self)
         self.blockCountChanged.connect(self._place_gutter)
@@ -60,8 +77,7 @@ class CodeView(QPlainTextEdit):
         }
         self._coloured.clear()
         self._place_gutter()
-        self._mark()
-        self.viewport().update()
+        self._repaint()
 
     def set_code(self, text: str, language: str) -> None:
         """Show ``text``; ``language`` is "python" or the name of an IR ("ptx", "ttir", ...)."""
@@ -71,9 +87,16 @@ class CodeView(QPlainTextEdit):
         self._language = language
         self._python = []
         self._coloured.clear()
-        self._marked = []
-        self.setExtraSelections([])
-        self.setPlainText(text)
+        self._marked, self._hinted, self._reveal = [], [], 0
+        self._text = text
+        lines = text.split("\n")
+        self._waiting = lines[_CHUNK:]
+        self.setPlainText("\n".join(lines[:_CHUNK]))
+        if self._waiting:
+            self._filling.start()
+        else:
+            self._filling.stop()
+        self._place_gutter()
         if language == "python":
             if len(text) <= _SYNC_LIMIT:
                 self._python = python_spans(text)
@@ -82,29 +105,87 @@ class CodeView(QPlainTextEdit):
                 self._job.done.connect(self._lexed)
                 self._job.start()
 
+    def _fill_on(self) -> None:
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        cursor.insertText("\n" + "\n".join(self._waiting[:_CHUNK]))
+        del self._waiting[:_CHUNK]
+        if not self._waiting:
+            self._filling.stop()
+        if self._reveal and self._reveal <= self.blockCount():
+            self._show_line(self._reveal)
+
+    @property
+    def text(self) -> str:
+        """The whole text, also while it is being put in."""
+        return self._text
+
+    @property
+    def line_count(self) -> int:
+        """Lines of the whole text."""
+        return self.blockCount() + len(self._waiting)
+
     def mark_lines(self, lines: Iterable[int], reveal: bool = True) -> None:
         """Highlight these lines (1-based), and scroll to the first where none of them is on screen."""
-        self._marked = [line for line in lines if 1 <= line <= self.blockCount()]
-        self._mark()
+        self._marked = [line for line in lines if 1 <= line <= self.line_count]
+        self._repaint()
+        self._reveal = 0
         if self._marked and reveal and not self._on_screen(self._marked):
-            self.setTextCursor(QTextCursor(self.document().findBlockByNumber(self._marked[0] - 1)))
-            self.centerCursor()
+            self._show_line(self._marked[0])
+
+    def hint_lines(self, lines: Iterable[int]) -> None:
+        """Highlight these lines lightly, until told otherwise; never scrolls."""
+        hinted = list(lines)
+        if hinted != self._hinted:
+            self._hinted = hinted
+            self._repaint()
 
     @property
     def marked_lines(self) -> list[int]:
         """The highlighted lines (1-based)."""
         return list(self._marked)
 
+    @property
+    def hinted_lines(self) -> list[int]:
+        """The lightly highlighted lines (1-based)."""
+        return list(self._hinted)
+
+    def _show_line(self, line: int) -> None:
+        if line > self.blockCount():
+            self._reveal = line  # not put in yet
+            return
+        self._reveal = 0
+        self.setTextCursor(QTextCursor(self.document().findBlockByNumber(line - 1)))
+        self.centerCursor()
+
     def gutter_width(self) -> int:
         """Pixels that the line numbers take."""
-        digits = max(3, len(str(self.blockCount())))
+        digits = max(3, len(str(self.line_count)))
         return self.fontMetrics().horizontalAdvance("9") * digits + 22
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """A click that selects no text is a click on its line."""
         super().mouseReleaseEvent(event)
         if event.button() == Qt.MouseButton.LeftButton and not self.textCursor().hasSelection():
-            self.line_clicked.emit(self.cursorForPosition(event.position().toPoint()).blockNumber() + 1)
+            self.line_clicked.emit(self._line_at(event.position().toPoint()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell which line the mouse is over, once for each."""
+        super().mouseMoveEvent(event)
+        self._set_hovered(self._line_at(event.position().toPoint()))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The mouse is over no line any more."""
+        super().leaveEvent(event)
+        self._set_hovered(0)
+
+    def _set_hovered(self, line: int) -> None:
+        if line != self._hovered:
+            self._hovered = line
+            self.line_hovered.emit(line)
+
+    def _line_at(self, at: QPoint) -> int:
+        return self.cursorForPosition(at).blockNumber() + 1
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter on a line is a click on it."""
@@ -114,9 +195,24 @@ class CodeView(QPlainTextEdit):
         super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Colour the lines about to be seen, then paint."""
+        """Colour the lines about to be seen, paint the highlights, then the text over them."""
         self._colour_visible()
+        self._paint_highlights()
         super().paintEvent(event)
+
+    def _paint_highlights(self) -> None:
+        marked, hinted = set(self._marked), set(self._hinted)
+        if not marked and not hinted:
+            return
+        painter = QPainter(self.viewport())
+        strong = mix(self._theme.surface, self._theme.selection, 0.16)
+        light = mix(self._theme.surface, self._theme.selection, 0.07)
+        for block, top, height in self._visible_blocks():
+            number = block.blockNumber() + 1
+            if number in marked or number in hinted:
+                area = QRect(0, top, self.viewport().width(), height)
+                painter.fillRect(area, strong if number in marked else light)
+        painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the gutter as tall as the view."""
@@ -175,16 +271,8 @@ class CodeView(QPlainTextEdit):
         made.start, made.length, made.format = span[0], span[1], self._formats[span[2]]
         return made
 
-    def _mark(self) -> None:
-        fill = mix(self._theme.surface, self._theme.selection, 0.16)
-        selections = []
-        for line in self._marked:
-            selection = QTextEdit.ExtraSelection()
-            selection.cursor = QTextCursor(self.document().findBlockByNumber(line - 1))
-            selection.format.setBackground(fill)
-            selection.format.setProperty(QTextCharFormat.Property.FullWidthSelection, True)
-            selections.append(selection)
-        self.setExtraSelections(selections)
+    def _repaint(self) -> None:
+        self.viewport().update()
         self._gutter.update()
 
     def _place_gutter(self) -> None:

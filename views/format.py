@@ -32,6 +32,7 @@ REFUSAL_RULES: dict[RefusalRule, str] = {
     RefusalRule.MUTATION: "a write between them must stay in order",
     RefusalRule.REDUCTION_SPLIT: "the reduction is split over blocks",
     RefusalRule.NOT_PROFITABLE: "fusing them would not save memory traffic",
+    RefusalRule.OPTION: "an option of the compilation forbids it",
     RefusalRule.NO_REASON_RECORDED: "the compiler recorded no reason",
 }
 
@@ -76,9 +77,9 @@ def strides(info: TensorInfo) -> str:
     return f"({', '.join(map(str, info.stride))})" if info.stride else ""
 
 
-def plural(value: int, noun: str) -> str:
-    """A count with its noun: "1 node", "3 nodes"."""
-    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+def plural(value: int, noun: str, many: str = "") -> str:
+    """A count with its noun: "1 node", "3 nodes"; ``many`` where the plural is not the noun with an s."""
+    return f"{count(value)} {noun if value == 1 else many or noun + 's'}"
 
 
 def _scaled(value: float, units: tuple[str, ...]) -> str:

@@ -21,6 +21,7 @@ class Inspector(QWidget):
     node_chosen = Signal(str)
     unit_chosen = Signal(str)
     lines_chosen = Signal(str, int)  # kernel, line
+    line_hovered = Signal(str, int)  # kernel, line, 0 for none
     back_requested = Signal()
     forward_requested = Signal()
 
@@ -58,6 +59,8 @@ class Inspector(QWidget):
         self._scroll.setAccessibleName("Facts of the selection")
         self.kernel_panel = KernelPanel(theme)
         self.kernel_panel.line_clicked.connect(self.lines_chosen)
+        self.kernel_panel.line_hovered.connect(self.line_hovered)
+        self.kernel_panel.more_room_wanted.connect(self._give_room)
         self.splitter.addWidget(self._scroll)
         self.splitter.addWidget(self.kernel_panel)
         self.splitter.setStretchFactor(0, 1)
@@ -120,6 +123,11 @@ class Inspector(QWidget):
         self._scroll.setWidget(page)
         self._show_kernel(kernel, selection, unit)
 
+    def _give_room(self) -> None:
+        """Most of the height for the kernel's levels."""
+        height = self.splitter.height()
+        self.splitter.setSizes([height // 4, height - height // 4])
+
     def _head(self, title: str, chip: str) -> None:
         self.title.setText(title)
         self._chip.setText(chip)
@@ -129,7 +137,8 @@ class Inspector(QWidget):
         self.kernel_panel.setVisible(bool(selection.unit or selection.node))
         if kernel is not None and index is not None:
             whole = isinstance(unit, Group) and selection.nodes == frozenset(unit.nodes)
-            self.kernel_panel.show_kernel(kernel, [] if whole else index.node_lines(kernel, selection.nodes))
+            lines = [] if whole else index.node_lines(kernel, selection.nodes)
+            self.kernel_panel.show_kernel(kernel, [selection.line] if selection.line else lines)
         elif isinstance(unit, ExternCall):
             self.kernel_panel.show_nothing(f"An extern call has no generated source: it runs {unit.op} of a library.")
         elif isinstance(unit, Group):

@@ -15,11 +15,21 @@ class Selection:
     unit: str = ""
     node: str = ""
     nodes: frozenset[str] = frozenset()
+    line: int = 0  # of the source of the unit's kernel, where a line of one of its levels was chosen
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is selected."""
         return not (self.unit or self.nodes)
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What the mouse is over: nodes of the region shown, and the lines of a kernel's source that compute them."""
+
+    nodes: frozenset[str] = frozenset()
+    kernel: str = ""
+    lines: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -57,10 +67,12 @@ class SelectionModel(QObject):
 
     changed = Signal(object)  # Selection
     history_changed = Signal(bool, bool)  # can go back, can go forward
+    hinted = Signal(object)  # Hint
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._history = History()
+        self._hint = Hint()
 
     @property
     def current(self) -> Selection:
@@ -71,6 +83,12 @@ class SelectionModel(QObject):
         """Select, and remember where we were."""
         if self._history.push(selection):
             self._tell()
+
+    def hint(self, hint: Hint) -> None:
+        """Something else is under the mouse: views show it lightly, and the selection stays."""
+        if hint != self._hint:
+            self._hint = hint
+            self.hinted.emit(hint)
 
     def clear(self) -> None:
         """Select nothing, staying in the region."""

@@ -15,7 +15,7 @@ from views.graph_panel import GraphPanel
 from views.index import RegionIndex
 from views.inspector import Inspector
 from views.message_bar import Message
-from views.selection import Selection, SelectionModel
+from views.selection import Hint, Selection, SelectionModel
 from views.theme import Theme
 from views.units_table import UnitsPanel
 
@@ -88,6 +88,9 @@ class Workspace(QObject):
         inspector.node_chosen.connect(self.select_node)
         inspector.unit_chosen.connect(self.select_unit)
         inspector.lines_chosen.connect(self._select_line)
+        inspector.line_hovered.connect(self._hint_line)
+        graph.canvas.hovered.connect(self._hint_node)
+        self.selection.hinted.connect(self._hinted)
         inspector.back_requested.connect(self.selection.back)
         inspector.forward_requested.connect(self.selection.forward)
         self.selection.changed.connect(self._selected)
@@ -119,10 +122,34 @@ class Workspace(QObject):
         if index is None or found is None:
             return
         nodes = index.line_nodes(found, line)
-        if nodes:
-            node = nodes[0] if len(nodes) == 1 else ""
-            unit = self.selection.current.unit
-            self.selection.select(Selection(index.region.name, unit, node, frozenset(nodes)))
+        name = self.selection.current.unit
+        unit = index.units.get(name)
+        node = nodes[0] if len(nodes) == 1 else ""
+        # indices and masks compute no node: they serve the whole unit
+        shown = nodes or (unit.nodes if unit is not None else [])
+        self.selection.select(Selection(index.region.name, name, node, frozenset(shown), line))
+
+    def _hint_line(self, kernel: str, line: int) -> None:
+        index = self.index
+        found = index.kernels.get(kernel) if index is not None else None
+        if index is None or found is None or not line:
+            self.selection.hint(Hint())
+        else:
+            self.selection.hint(Hint(frozenset(index.line_nodes(found, line)), kernel, frozenset((line,))))
+
+    def _hint_node(self, name: str) -> None:
+        index = self.index
+        kernel = index.kernel_of(self.selection.current.unit) if index is not None else None
+        if index is None or not name:
+            self.selection.hint(Hint())
+            return
+        nodes = frozenset((name,))
+        lines = index.node_lines(kernel, nodes) if kernel is not None else []
+        self.selection.hint(Hint(nodes, kernel.name if kernel is not None else "", frozenset(lines)))
+
+    def _hinted(self, hint: Hint) -> None:
+        self.inspector.kernel_panel.show_hint(hint.kernel, hint.lines)
+        self.graph.canvas.hint_nodes(hint.nodes)
 
     def _layout_failed(self, fault: Exception) -> None:
         text = f"The graph cannot be laid out: {type(fault).__name__}."

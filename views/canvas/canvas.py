@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,16 @@ class GraphCanvas(CanvasView):
         if len(nodes) == 1:
             self._say(tips.spoken(self._scene, nodes[0]))
         self.viewport().update()
+
+    def hint_nodes(self, names: Iterable[str]) -> None:
+        """Outlines nodes that the mouse is over in another view; unknown names are ignored."""
+        if self._scene is None:
+            return
+        index = self._scene.index
+        hinted = tuple(sorted(index[name] for name in names if name in index))
+        if hinted != self._marks.hinted:
+            self._marks = self._marks.hinting(hinted)
+            self.viewport().update()
 
     def select_group(self, name: str) -> None:
         """Highlights a group, or an extern call; an unknown or empty name selects nothing."""

@@ -19,6 +19,7 @@ class Highlights:
     """Indices of marked nodes and boxes."""
 
     hovered: int = NOTHING
+    hinted: tuple[int, ...] = ()  # what the mouse is over in another view
     nodes: tuple[int, ...] = ()
     group: int = NOTHING
     found: tuple[int, ...] = ()
@@ -34,6 +35,10 @@ class Highlights:
     def hovering(self, node: int) -> Highlights:
         """With another node under the mouse."""
         return replace(self, hovered=node)
+
+    def hinting(self, nodes: Sequence[int]) -> Highlights:
+        """With other nodes under the mouse in another view."""
+        return replace(self, hinted=tuple(nodes))
 
     def selecting(self, nodes: Sequence[int]) -> Highlights:
         """With nodes selected and no group."""
@@ -74,6 +79,9 @@ class Highlights:
             scene.paint_outlines(painter, camera, chosen, palette.selection, 2.6)
         if self.current >= 0:
             scene.paint_outlines(painter, camera, np.array([self.current]), palette.selection, 2.6)
+        if self.hinted:
+            hinted = np.intersect1d(seen, np.array(self.hinted, np.int64))
+            scene.paint_outlines(painter, camera, hinted, palette.highlight, 2.0)
         if self.hovered >= 0 and self.hovered != self.node:
             scene.paint_highlight(painter, camera, self.hovered, palette.highlight)
             scene.paint_outlines(painter, camera, np.array([self.hovered]), palette.highlight, 2.0)

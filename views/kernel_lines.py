@@ -1,0 +1,52 @@
+"""Which lines of a kernel's levels belong together: every level's lines lead to lines of the kernel's source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from compiler.report import Kernel
+
+SOURCE = "source"
+ORDER = ("ttir", "ttgir", "llir", "ptx", "amdgcn", "sass")
+
+
+class KernelLines:
+    """Look-ups both ways for one kernel. Lines count from 1; 0 is no line."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._back: dict[str, dict[int, list[int]]] = {}
+
+    @property
+    def levels(self) -> list[str]:
+        """The kernel's levels from its source down."""
+        known = [level for level in ORDER if level in self.kernel.irs]
+        return [SOURCE, *known, *(level for level in self.kernel.irs if level not in ORDER)]
+
+    def text(self, level: str) -> str:
+        """A level's text."""
+        return self.kernel.source if level == SOURCE else self.kernel.irs[level]
+
+    def source_line(self, level: str, line: int) -> int:
+        """The source line that a line of ``level`` came from, or 0."""
+        if level == SOURCE:
+            return line
+        lines = self.kernel.ir_lines.get(level, ())
+        return lines[line - 1] if 0 < line <= len(lines) else 0
+
+    def partners(self, level: str, source_lines: Iterable[int]) -> list[int]:
+        """The lines of ``level`` that came from any of ``source_lines``, in order."""
+        if level == SOURCE:
+            return sorted(line for line in set(source_lines) if line)
+        back = self._lines_by_source(level)
+        return sorted(line for source in set(source_lines) for line in back.get(source, ()))
+
+    def _lines_by_source(self, level: str) -> dict[int, list[int]]:
+        known = self._back.get(level)
+        if known is None:
+            known = self._back[level] = defaultdict(list)
+            for number, source in enumerate(self.kernel.ir_lines.get(level, ()), 1):
+                if source:
+                    known[source].append(number)
+        return known
