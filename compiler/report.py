@@ -337,7 +337,7 @@ class TraceEvent(msgspec.Struct, omit_defaults=True):
     start_us: float  # since the iteration began
     duration_us: float
     lane: str  # "cpu" or "stream 7"
-    launch: int = -1  # index of the launch that submitted this, or -1
+    launch: int = -1  # index in the trace's ``events`` of the launch that submitted this, or -1
     unit: str = ""  # "region/group" or "region/extern call" where known
 
 

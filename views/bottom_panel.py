@@ -1,16 +1,21 @@
-"""The tabs at the bottom: Run, Stages, programs, graph breaks, memory, messages."""
+"""The tabs at the bottom: runs and timelines, CUDA Graph, memory, stages, programs, graph breaks, messages."""
 
 from __future__ import annotations
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QTabWidget, QWidget
 
-from compiler.report import Region, Report
+from compiler.report import Report
+from views.cuda_graph_panel import CudaGraphPanel
+from views.index import RegionIndex
 from views.memory_panel import MemoryPanel
 from views.message_bar import Message
 from views.run_panel import RunPanel
+from views.selection import Selection
 from views.stages_panel import StagesPanel
 from views.text_panels import ListPanel, ProgramPanel, break_entries, message_entry
 from views.theme import Theme
+from views.timeline_panel import TimelinePanel
 
 _NO_BREAKS = "No graph breaks: Dynamo captured the whole model, and nothing was recompiled."
 _NO_REPORT = "Compile a model to see where Dynamo breaks its graph, and what it guards on."
@@ -18,7 +23,10 @@ _NO_MESSAGES = "No messages yet."
 
 
 class BottomPanel(QTabWidget):
-    """Each tab is filled when it is first seen."""
+    """Tells what is chosen in any of its tabs."""
+
+    unit_chosen = Signal(str, str)  # region, group or extern call
+    node_chosen = Signal(str, str)  # region, FX node
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -26,45 +34,63 @@ class BottomPanel(QTabWidget):
         self.tabBar().setAccessibleName("Panels")
         self._messages: list[Message] = []
         self.run = RunPanel(theme)
+        self.timeline = TimelinePanel(theme)
+        self.cuda_graph = CudaGraphPanel(theme)
+        self.memory = MemoryPanel(theme)
         self.stages = StagesPanel(theme)
         self.wrapper = ProgramPanel("wrapper program", "The report has no wrapper program for this region.", theme)
         self.fx_text = ProgramPanel("FX graph", "The report has no FX graph text for this region.", theme)
         self.breaks = ListPanel(theme, "Graph breaks")
-        self.memory = MemoryPanel(theme)
         self.messages = ListPanel(theme, "Messages")
-        for widget, title in (
-            (self.run, "Run"),
-            (self.stages, "Stages"),
-            (self.wrapper, "Wrapper program"),
-            (self.fx_text, "FX graph"),
-            (self.breaks, "Graph breaks"),
-            (self.memory, "Memory"),
-            (self.messages, "Messages"),
-        ):
+        self._titles = {
+            self.run: "Run",
+            self.timeline: "Timeline",
+            self.cuda_graph: "CUDA Graph",
+            self.memory: "Memory",
+            self.stages: "Stages",
+            self.breaks: "Breaks",
+            self.wrapper: "Wrapper",
+            self.fx_text: "FX graph",
+            self.messages: "Messages",
+        }
+        for widget, title in self._titles.items():
             self.addTab(widget, title)
+        self.timeline.unit_chosen.connect(self.unit_chosen)
+        self.cuda_graph.unit_chosen.connect(self.unit_chosen)
+        self.cuda_graph.node_chosen.connect(self.node_chosen)
+        self.memory.node_chosen.connect(lambda node: self.node_chosen.emit("", node))
         self.breaks.set_entries([], _NO_REPORT)
         self.messages.set_entries([], _NO_MESSAGES)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours in every tab."""
-        for panel in (self.run, self.stages, self.wrapper, self.fx_text, self.breaks, self.memory, self.messages):
+        for panel in self._titles:
             panel.set_theme(theme)
 
     def set_report(self, report: Report) -> None:
         """What belongs to the report as a whole."""
         self.stages.set_stages(report.stages)
+        self.timeline.set_report(report)
+        self.cuda_graph.set_report(report)
         entries = break_entries(report)
         if not report.graph_breaks and not report.recompiles:
             entries.insert(0, ("success", _NO_BREAKS, ""))
         self.breaks.set_entries(entries, _NO_REPORT)
-        title = f"Graph breaks ({len(report.graph_breaks)})" if report.graph_breaks else "Graph breaks"
+        title = f"Breaks ({len(report.graph_breaks)})" if report.graph_breaks else "Breaks"
         self.setTabText(self.indexOf(self.breaks), title)
 
-    def set_region(self, region: Region) -> None:
+    def set_region(self, index: RegionIndex) -> None:
         """What belongs to the region shown."""
-        self.wrapper.set_text(region.wrapper)
-        self.fx_text.set_text(region.fx_text)
-        self.memory.set_memory(region.memory)
+        self.wrapper.set_text(index.region.wrapper)
+        self.fx_text.set_text(index.region.fx_text)
+        self.memory.set_region(index)
+        self.cuda_graph.set_region(index)
+
+    def show_selection(self, selection: Selection) -> None:
+        """Mark what is selected in every tab that shows it."""
+        self.timeline.show_unit(selection.region, selection.unit)
+        self.cuda_graph.show_selection(selection)
+        self.memory.show_selection(selection)
 
     def add_message(self, message: Message) -> None:
         """Keep a message, the latest first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, Qt
-from PySide6.QtWidgets import QDockWidget, QMainWindow, QTabWidget, QWidget
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QTabWidget, QWidget
 
 from views.theme import Theme
 from views.widgets import DockTitle, icon_button, recolor
@@ -25,7 +25,15 @@ class Docks:
         self.inspector = self._dock("dock-inspector", "Inspector", inspector, _AREAS.RightDockWidgetArea, theme)
         self.panels = self._dock("dock-panels", "Panels", panels, _AREAS.BottomDockWidgetArea, theme)
         self.panels.setTitleBarWidget(QWidget())  # its tabs are title enough
-        panels.setCornerWidget(icon_button("close", "Hide the panels", self.panels.close, theme))
+        corner = QWidget()
+        row = QHBoxLayout(corner)
+        row.setContentsMargins(0, 0, 6, 0)
+        row.setSpacing(2)
+        self.enlarge = icon_button("expand", "Enlarge the panels, or make them as they were", self.toggle_large, theme)
+        row.addWidget(self.enlarge)
+        row.addWidget(icon_button("close", "Hide the panels", self.panels.close, theme))
+        panels.setCornerWidget(corner)
+        self._small_height = 0
         window.setCorner(Qt.Corner.BottomRightCorner, _AREAS.RightDockWidgetArea)
         window.setCorner(Qt.Corner.BottomLeftCorner, _AREAS.BottomDockWidgetArea)
         window.setDockOptions(
@@ -66,6 +74,16 @@ class Docks:
     def state(self) -> bytes:
         """The arrangement to remember."""
         return bytes(self._window.saveState(STATE_VERSION).data() if self._shown else self._state.data())
+
+    def toggle_large(self) -> None:
+        """Give the panels most of the window's height, or what they had before."""
+        large = self._window.height() * 68 // 100
+        if self.panels.height() < large * 9 // 10:
+            self._small_height = self.panels.height()
+            wanted = large
+        else:
+            wanted = self._small_height or self._window.height() * 35 // 100
+        self._window.resizeDocks([self.panels], [wanted], Qt.Orientation.Vertical)
 
     def default_sizes(self) -> None:
         """Shares of the window that suit most screens."""

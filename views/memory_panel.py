@@ -1,113 +1,100 @@
-"""The memory plan: bytes of live intermediates over the steps of the schedule."""
+"""The memory plan: live bytes and lifetimes over the schedule, and why the peak is what it is."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from PySide6.QtGui import QShowEvent
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from compiler.report import Memory
+from compiler.report import BufferPlan, Memory
 from views import format as fmt
+from views.charts.memory_map import MemoryMap, live_at, live_bytes
+from views.index import RegionIndex
+from views.selection import Selection
 from views.theme import Theme
+from views.units_table import unit_color
 from views.widgets import as_panel, label
 
 
 class MemoryPanel(QWidget):
-    """A step plot of live bytes; drawn when first seen, as the plot library is slow to import."""
+    """Sentences on the plan over the map of it."""
+
+    node_chosen = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._memory = Memory()
-        self._drawn: Memory | None = None
-        self._plot: Any = None
+        self._index: RegionIndex | None = None
         as_panel(self)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(14, 10, 14, 8)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 8, 14, 4)
+        column.setSpacing(2)
         self._facts = label("", "muted", wrap=True)
-        self._column.addWidget(self._facts)
-        self._column.addStretch()
+        column.addWidget(self._facts)
+        self.map = MemoryMap(theme)
+        self.map.node_chosen.connect(self.node_chosen)
+        column.addWidget(self.map, 1)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
-        self._drawn = None
-        if self.isVisible():
-            self._draw()
+        self.map.set_theme(theme)
 
-    def set_memory(self, memory: Memory) -> None:
-        """Show another plan."""
-        self._memory = memory
-        self._facts.setText(memory_text(memory))
-        if self.isVisible():
-            self._draw()
+    def set_region(self, index: RegionIndex) -> None:
+        """Show the plan of another region."""
+        self._index = index
+        memory = index.region.memory
+        self._facts.setText(memory_text(memory, index))
+        self.map.setVisible(bool(memory.buffers))
+        self.map.set_memory(memory, self._color, self._lines, lambda step: step_name(index, step))
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Draw what was set while hidden."""
-        super().showEvent(event)
-        self._draw()
+    def show_selection(self, selection: Selection) -> None:
+        """Mark the buffers of what is selected."""
+        self.map.show_nodes(selection.nodes)
 
-    def _draw(self) -> None:
-        if self._drawn is self._memory:
-            return
-        self._drawn = self._memory
-        import pyqtgraph
+    def _color(self, buffer: BufferPlan) -> QColor:
+        assert self._index is not None
+        return unit_color(self._index.unit_of(buffer.node), self._index, self._theme)
 
-        if self._plot is None:
-            self._column.takeAt(1)
-            self._plot = pyqtgraph.PlotWidget(antialias=False)
-            self._plot.setAccessibleName("Live bytes over the schedule")
-            item = self._plot.getPlotItem()
-            item.setMenuEnabled(False)
-            item.hideButtons()
-            item.setMouseEnabled(x=False, y=False)
-            item.getAxis("left").enableAutoSIPrefix(False)
-            item.getAxis("bottom").enableAutoSIPrefix(False)
-            self._column.addWidget(self._plot, 1)
-        theme, plot = self._theme, self._plot
-        plot.setBackground(theme.surface)
-        item = plot.getPlotItem()
-        item.clear()
-        for side, text in (("left", "live intermediates (MB)"), ("bottom", "step of the schedule")):
-            axis = item.getAxis(side)
-            axis.setPen(pyqtgraph.mkPen(theme.border))
-            axis.setTextPen(pyqtgraph.mkPen(theme.muted))
-            axis.setStyle(tickFont=theme.ui_font(8.5), tickLength=4)
-            axis.setLabel(text, color=theme.muted.name(), **{"font-size": "8.5pt"})
-        live = live_bytes(self._memory)
-        if live:
-            fill = theme.gpu_curve.toRgb()
-            fill.setAlpha(60)
-            steps = [value / 1e6 for value in live]
-            item.plot(
-                list(range(len(steps) + 1)), steps, stepMode="center", fillLevel=0, brush=fill,
-                pen=pyqtgraph.mkPen(theme.gpu_curve),
-            )
+    def _lines(self, buffer: BufferPlan) -> list[str]:
+        assert self._index is not None
+        return buffer_lines(buffer, self._index)
 
 
-def live_bytes(memory: Memory) -> list[int]:
-    """Bytes live at each step: every buffer from its first use to its last, both included."""
-    if not memory.buffers:
-        return []
-    changes = [0] * (max(buffer.last_use for buffer in memory.buffers) + 2)
-    for buffer in memory.buffers:
-        changes[buffer.first_use] += buffer.bytes
-        changes[buffer.last_use + 1] -= buffer.bytes
-    live: list[int] = []
-    total = 0
-    for change in changes[:-1]:
-        total += change
-        live.append(total)
-    return live
+def step_name(index: RegionIndex, step: int) -> str:
+    """What a step of the schedule runs."""
+    return index.schedule[step].name if 0 <= step < len(index.schedule) else ""
 
 
-def memory_text(memory: Memory) -> str:
-    """One sentence on the plan."""
-    if not memory.buffers:
+def buffer_lines(buffer: BufferPlan, index: RegionIndex) -> list[str]:
+    """A buffer's facts: who writes it, who reads it, for how long, whose storage it has."""
+    reader_names = (index.unit_of(node) for node in index.readers.get(buffer.node, ()))
+    readers = list(dict.fromkeys(unit for unit in reader_names if unit))
+    lines = [f"{buffer.node}  {fmt.size(buffer.bytes)}", f"Written by {index.unit_of(buffer.node) or 'the region'}"]
+    if readers:
+        more = f" and {len(readers) - 3} more" if len(readers) > 3 else ""
+        lines.append(f"Read by {', '.join(readers[:3])}{more}")
+    lines.append(f"Lives from step {buffer.first_use} to {buffer.last_use}")
+    if buffer.reuses:
+        owner = next((b.node for b in index.region.memory.buffers if b.name == buffer.reuses), buffer.reuses)
+        lines.append(f"Takes over the storage of {owner}")
+    return lines
+
+
+def memory_text(memory: Memory, index: RegionIndex) -> str:
+    """The plan and its peak in two sentences."""
+    live = live_bytes(memory)
+    if not live:
         return "This region keeps no intermediate buffers."
     reused = sum(1 for buffer in memory.buffers if buffer.reuses)
+    peak = max(live)
+    step = live.index(peak)
+    there = live_at(memory, step)
+    largest = ", ".join(f"{buffer.node} ({fmt.size(buffer.bytes)})" for buffer in there[:3])
+    more = f" and {len(there) - 3} more" if len(there) > 3 else ""
     return (
-        f"Peak {fmt.size(memory.peak_bytes)} planned for {fmt.plural(len(memory.buffers), 'intermediate buffer')}; "
-        f"{fmt.size(memory.total_bytes)} without reuse. {reused} of them take over the storage of an earlier one."
+        f"Planned, intermediates only: peak {fmt.size(memory.peak_bytes)} for "
+        f"{fmt.plural(len(memory.buffers), 'buffer')}, {fmt.size(memory.total_bytes)} without reuse; {reused} of them "
+        f"take over the storage of an earlier one. At the peak, step {step} ({step_name(index, step)}), "
+        f"{fmt.size(peak)} is live: {largest}{more}."
     )

@@ -15,7 +15,11 @@ from compiler.report import Report
 from views.app import make_application
 from views.main_window import MainWindow
 
-VIEWS = ("graph", "start", "run", "stages", "wrapper", "fx", "breaks", "memory", "messages")
+VIEWS = (
+    "graph", "start", "run", "timeline", "cuda-graph", "topology", "inputs", "capture-check", "memory", "stages",
+    "breaks", "wrapper", "fx", "messages",
+)  # fmt: skip
+_GRAPH_PAGES = {"cuda-graph": "overview", "topology": "topology", "inputs": "inputs", "capture-check": "check"}
 _SETTLE_S = 0.4
 _LAYOUT_S = 60.0
 
@@ -50,8 +54,11 @@ def screenshot(
             window.show_start_page()
         elif view != "graph":
             tabs = window.workspace.panels
-            widget = {"fx": tabs.fx_text}.get(view) or getattr(tabs, view)
-            tabs.setCurrentWidget(widget)
+            if view in _GRAPH_PAGES:
+                tabs.setCurrentWidget(tabs.cuda_graph)
+                tabs.cuda_graph.show_page(_GRAPH_PAGES[view])
+            else:
+                tabs.setCurrentWidget({"fx": tabs.fx_text}.get(view) or getattr(tabs, view))
         if select:
             _select(window, select)
     _settle(_SETTLE_S)

@@ -71,6 +71,18 @@ class Workspace(QObject):
         if index is not None and (unit := index.units.get(name)) is not None:
             self.selection.select(Selection(index.region.name, name, "", frozenset(unit.nodes)))
 
+    def select_unit_of(self, region: str, name: str) -> None:
+        """Select a unit of another region; "" is the one shown."""
+        if region:
+            self.graph.show_region(region)
+        self.select_unit(name)
+
+    def select_node_of(self, region: str, name: str) -> None:
+        """Select an FX node of another region; "" is the one shown."""
+        if region:
+            self.graph.show_region(region)
+        self.select_node(name)
+
     def reveal(self, dock: int, widget: QWidget) -> None:
         """Show a dock and give ``widget`` in it the keyboard."""
         self.docks.all[dock].show()
@@ -85,6 +97,8 @@ class Workspace(QObject):
         graph.background_clicked.connect(self.selection.clear)
         graph.layout_failed.connect(self._layout_failed)
         self.units.unit_chosen.connect(self.select_unit)
+        self.panels.unit_chosen.connect(self.select_unit_of)
+        self.panels.node_chosen.connect(self.select_node_of)
         inspector.node_chosen.connect(self.select_node)
         inspector.unit_chosen.connect(self.select_unit)
         inspector.lines_chosen.connect(self._select_line)
@@ -100,7 +114,7 @@ class Workspace(QObject):
         index = self._indexes[name]
         self.units.set_region(index)
         self.inspector.set_region(index)
-        self.panels.set_region(index.region)
+        self.panels.set_region(index)
         self.region_changed.emit()
         if self.selection.current.region in self._indexes and self.selection.current.region != name:
             self.selection.select(Selection(region=name))
@@ -114,6 +128,7 @@ class Workspace(QObject):
             self.graph.show_region(selection.region)
         self.inspector.show_selection(selection)
         self.units.show_unit(selection.unit)
+        self.panels.show_selection(selection)
         self.graph.show_selection(selection)
 
     def _select_line(self, kernel: str, line: int) -> None:

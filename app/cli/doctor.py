@@ -27,7 +27,7 @@ _X11_LIBRARIES = {
     "libxcb-keysyms.so.1": "libxcb-keysyms1",
     "libxcb-shape.so.0": "libxcb-shape0",
 }
-_VIEWER_PACKAGES = ("PySide6-Essentials", "pyqtgraph", "numpy", "msgspec", "Pygments")
+_VIEWER_PACKAGES = ("PySide6-Essentials", "numpy", "msgspec", "Pygments")
 # Run by a child: torch takes seconds to import and may be broken.
 _ASK_TORCH = """
 import json, torch

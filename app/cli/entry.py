@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(error, error.message, error.hint, getattr(error, "status", 1), options.debug)
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
-        if missing not in ("torch", "triton", "PySide6", "pyqtgraph", "numpy"):
+        if missing not in ("torch", "triton", "PySide6", "numpy"):
             raise
         extra = "fusescope[compile]" if missing in ("torch", "triton") else "fusescope"
         message = f"This needs {missing}, which is not installed."

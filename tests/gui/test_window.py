@@ -424,7 +424,7 @@ def test_first_window_needs_no_heavy_library() -> None:
         "import sys; from app.settings import Settings; from views.app import make_application;"
         "from views.main_window import MainWindow; app = make_application();"
         "window = MainWindow(lambda on_event: None, Settings(), start_worker=False); window.show();"
-        "heavy = ('torch', 'triton', 'numpy', 'pyqtgraph', 'networkx', 'pygments');"
+        "heavy = ('torch', 'triton', 'numpy', 'networkx', 'pygments');"
         "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -1,0 +1,188 @@
+"""Before you capture: what of a model would be skipped or split by CUDA Graphs, why, and what to change.
+
+Computed from the report alone, with no GPU: reasons that the compiler found, calls that work on the CPU, sizes that
+change, inputs that would be copied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from compiler.report import ExternCall, ExternReason, NodeKind, Region, Report, SourceLine
+
+
+class State(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    COSTS = "costs"  # captured, at a price
+    SPLITS = "splits"  # several graphs with work between them
+    SKIPS = "skips"  # not captured
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the list. ``advice`` says what to change in the model, "" where nothing need be."""
+
+    state: State
+    title: str
+    detail: str
+    advice: str = ""
+    region: str = ""
+    node: str = ""
+    source: SourceLine | None = None
+
+
+_ADVICE = {
+    "graph_break": "Rewrite the line so that Dynamo can trace it, or move it out of the model.",
+    "host_sync": "Keep the value on the GPU (torch.where, masks) instead of .item(), .cpu() or a Python if.",
+    "data_dependent_shape": "Give the result a fixed size: pad it, or mask instead of nonzero and boolean indexing.",
+    "cpu_op": "Move the tensor to the GPU when the model is made, not in forward.",
+    "cpu_tensor": "Move the tensor to the GPU when the model is made, not in forward.",
+    "mutation": "Return the new value instead of writing into the input, or accept that it is copied back.",
+    "mutated_input": "Return the new value instead of writing into the input, or accept that it is copied back.",
+    "aliased_inputs": "Pass tensors that share no memory.",
+    "several_devices": "Keep all tensors of the region on one GPU.",
+    "unsupported_input": "Pass plain dense tensors and numbers.",
+    "changing_inputs": "Reuse the same input tensors, or pad them to a few fixed sizes.",
+    "moving_inputs": "Write new data into the same tensors with copy_ instead of making new ones.",
+    "kept_outputs": "Clone an output that must outlive the next iteration.",
+    "pending_backward": "Run the backward before the next forward.",
+}
+_RULE_OF = {
+    ExternReason.HOST_SYNC: "host_sync",
+    ExternReason.CPU_TENSOR: "cpu_tensor",
+    ExternReason.DATA_DEPENDENT_SHAPE: "data_dependent_shape",
+}
+
+
+def capture_checks(report: Report) -> list[Check]:
+    """The whole list, the worst first."""
+    found = [*_breaks(report)]
+    for region in report.regions:
+        found += _reasons(region)
+        found += _calls(region)
+        found += _sizes(region)
+        found += _inputs(report, region)
+    found += _gain(report)
+    if not any(check.state in (State.SPLITS, State.SKIPS) for check in found):
+        found.append(Check(State.OK, "Nothing refuses capture", "Every region can be one CUDA Graph."))
+    order = [State.SKIPS, State.SPLITS, State.COSTS, State.OK]
+    return sorted(found, key=lambda check: order.index(check.state))
+
+
+def _breaks(report: Report) -> list[Check]:
+    detail = "Python runs between the regions, so each is a graph of its own."
+    return [
+        Check(State.SPLITS, f"Graph break: {found.reason}", detail, _ADVICE["graph_break"], source=found.source)
+        for found in report.graph_breaks
+    ]
+
+
+def _reasons(region: Region) -> list[Check]:
+    graph = region.cuda_graph
+    state = State.SPLITS if graph.captured else State.SKIPS
+    return [
+        Check(
+            state, rule_title(reason.rule), reason.detail, _ADVICE.get(reason.rule, ""), region.name, reason.node,
+            reason.source,
+        )
+        for reason in graph.skip_reasons
+        if reason.rule != "graph_break"
+    ]  # fmt: skip
+
+
+def _calls(region: Region) -> list[Check]:
+    told = {reason.node for reason in region.cuda_graph.skip_reasons}
+    made = []
+    for call in region.extern_calls:
+        rule = _RULE_OF.get(call.reason)
+        node = call.nodes[-1] if call.nodes else ""
+        if rule is not None and not told & set(call.nodes):
+            title = f"{call.op}: {rule_title(rule).lower()}"
+            made.append(
+                Check(State.SPLITS, title, call.detail, _ADVICE[rule], region.name, node, _source(region, node))
+            )
+    random = [call for call in region.extern_calls if call.reason is ExternReason.RANDOM]
+    if random:
+        detail = "The generator's state advances between replays, so each draws its own numbers."
+        made.append(Check(State.OK, _count(random, "call draws", "calls draw") + " random numbers", detail))
+    return made
+
+
+def _count(calls: list[ExternCall], one: str, many: str) -> str:
+    return f"{len(calls)} {one if len(calls) == 1 else many}"
+
+
+def _sizes(region: Region) -> list[Check]:
+    symbolic = [
+        node.name
+        for node in region.nodes
+        if node.kind is NodeKind.PLACEHOLDER
+        and any(isinstance(size, str) for info in node.outputs for size in info.shape)
+    ]
+    if not symbolic:
+        return []
+    return [
+        Check(
+            State.COSTS, f"{region.name} has sizes that change",
+            f"One graph for each size of {', '.join(symbolic[:4])}.",
+            "Pad to a few sizes, or let buckets do it.", region.name, symbolic[0],
+        )
+    ]  # fmt: skip
+
+
+def _inputs(report: Report, region: Region) -> list[Check]:
+    if region.kind == "backward":
+        return []
+    nodes = [n for n in region.nodes if n.kind is NodeKind.PLACEHOLDER and n.op == "input" and n.outputs]
+    size = sum(info.bytes for node in nodes for info in node.outputs)
+    if not nodes:
+        return []
+    us = 2 * size / (report.target.bandwidth_gbs * 1e3)
+    names = ", ".join(node.name for node in nodes[:4])
+    detail = f"Where they move between calls, {_mb(size)} are copied before each replay (about {us:.1f} µs, estimated)."
+    state = State.COSTS if us >= 1.0 else State.OK
+    advice = "Write new data into the same tensors with copy_." if state is State.COSTS else ""
+    return [Check(state, f"Inputs of {region.name}: {names}", detail, advice, region.name, nodes[0].name)]
+
+
+def _gain(report: Report) -> list[Check]:
+    """What capture is worth: launches saved, or the measured CPU time over the GPU's."""
+    launches = sum(len(region.groups) + len(region.extern_calls) for region in report.regions)
+    measured = {m.mode: m for m in report.measurements}
+    plain = measured.get("compiled")
+    title = f"{launches:,} launches become one"
+    if plain is None:
+        return [Check(State.OK, title, "A launch costs some microseconds of CPU time; a replay costs one launch.")]
+    cpu, gpu = plain.cpu_us.p50, plain.gpu_us.p50
+    detail = (
+        f"Submitting takes {cpu:,.0f} µs of CPU time, the GPU {gpu:,.0f} µs (measured on {plain.gpu}): "
+        f"{'the CPU is the limit, and a replay lifts it.' if cpu > 0.8 * gpu else 'the GPU is the limit already.'}"
+    )
+    return [Check(State.OK, title, detail)]
+
+
+def rule_title(rule: str) -> str:
+    """A skip reason's rule as people read it."""
+    titles = {
+        "host_sync": "A value moves to the CPU",
+        "cpu_op": "An op runs on the CPU",
+        "cpu_tensor": "A tensor lives on the CPU",
+        "data_dependent_shape": "A size is known only at run time",
+        "mutated_input": "An input is written to",
+        "mutation": "An input is written to",
+    }
+    return titles.get(rule, rule.replace("_", " ").capitalize())
+
+
+def _source(region: Region, name: str) -> SourceLine | None:
+    for node in region.nodes:
+        if node.name == name:
+            return node.provenance.frames[0] if node.provenance.frames else None
+    return None
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} KB"

@@ -1,0 +1,263 @@
+"""Timeline, CUDA Graph and memory panels by real mouse and key events, each as a widget of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from compiler.report import BufferPlan, CudaGraph, Memory, Report, Trace, TraceEvent
+from tests.fake_runs import lab_report
+from tests.gui.conftest import MakeWindow
+from views.charts.gantt import busy_share
+from views.charts.memory_map import live_bytes, storages
+from views.charts.scale import Scale, linear_ticks, log_ticks, tick_text
+from views.cuda_graph_panel import CudaGraphPanel
+from views.index import RegionIndex
+from views.memory_panel import MemoryPanel, memory_text
+from views.selection import Selection
+from views.theme import dark, light
+from views.timeline_panel import TimelinePanel, trace_sentence
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return lab_report(120)
+
+
+def shown(qtbot: QtBot, widget: QWidget, width: int = 860, height: int = 280) -> None:
+    qtbot.addWidget(widget)
+    widget.resize(width, height)
+    widget.show()
+    qtbot.waitExposed(widget)
+    QApplication.processEvents()
+
+
+def wheel(widget: QWidget, at: QPoint, notches: int) -> None:
+    event = QWheelEvent(
+        QPointF(at), QPointF(widget.mapToGlobal(at)), QPoint(), QPoint(0, 120 * notches), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(widget, event)
+
+
+def test_timeline_click_chooses_the_unit(qtbot: QtBot, report: Report) -> None:
+    panel = TimelinePanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    QApplication.processEvents()
+    assert [band.title for band in panel.gantt.bands] == ["Compiled on Test GPU", "Graph replay on Test GPU"]
+    events = panel.gantt.bands[0].trace.events
+    place = max((i for i, e in enumerate(events) if e.lane != "cpu"), key=lambda i: events[i].duration_us)
+    with qtbot.waitSignal(panel.unit_chosen, timeout=2_000) as told:
+        qtbot.mouseClick(panel.gantt, LEFT, pos=panel.gantt.position_of(0, place).toPoint())
+    assert "/".join(told.args) == events[place].unit
+
+
+def test_timeline_zooms_about_the_mouse_pans_and_fits(qtbot: QtBot, report: Report) -> None:
+    panel = TimelinePanel(dark())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    QApplication.processEvents()
+    gantt = panel.gantt
+    whole = gantt.view
+    at = gantt.position_of(0, 20).toPoint()
+    wheel(gantt, at, 8)
+    assert gantt.view[1] - gantt.view[0] < 0.3 * (whole[1] - whole[0])
+    assert abs(gantt.position_of(0, 20).x() - at.x()) < 4  # half a pixel, zoomed
+    before = gantt.view
+    qtbot.mousePress(gantt, LEFT, pos=QPoint(400, 40))
+    qtbot.mouseMove(gantt, QPoint(460, 40))
+    qtbot.mouseMove(gantt, QPoint(500, 40))
+    qtbot.mouseRelease(gantt, LEFT, pos=QPoint(500, 40))
+    assert gantt.view[0] < before[0]
+    qtbot.keyClick(gantt, Qt.Key.Key_Home)
+    assert gantt.view == whole
+
+
+def test_events_too_narrow_for_a_pixel_are_still_found(qtbot: QtBot) -> None:
+    events = [TraceEvent(f"kernel_{i}", i * 10.0, 1.0, "stream 7", unit=f"r/u{i}") for i in range(5000)]
+    panel = TimelinePanel(light())
+    shown(qtbot, panel)
+    report = lab_report(60)
+    report.traces = [Trace("graph", "Test GPU", events, 50_000.0)]
+    panel.set_report(report)
+    QApplication.processEvents()
+    panel.gantt.grab()
+    found = panel.gantt.event_at(panel.gantt.position_of(0, 2500))
+    assert found is not None
+    assert abs(found[1] - 2500) <= 4
+
+
+def test_what_a_trace_says_in_a_sentence() -> None:
+    events = [
+        TraceEvent("launch", 0.0, 5.0, "cpu"), TraceEvent("a", 10.0, 20.0, "stream 7", 0),
+        TraceEvent("b", 20.0, 30.0, "stream 8", 0),
+    ]  # fmt: skip
+    trace = Trace("compiled", "Test GPU", events, 100.0)
+    assert busy_share(trace) == pytest.approx(0.4)
+    assert trace_sentence(trace) == "100 µs: 1 launch (5 µs of CPU) for 2 GPU operations; the GPU idles 60%."
+
+
+def test_cuda_graph_overview_says_figures_and_leads_to_the_node(qtbot: QtBot, report: Report) -> None:
+    panel = CudaGraphPanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    panel.set_region(RegionIndex(report, report.regions[0]))
+    assert "98.6 % of kernels run inside graphs" in panel.life.accessibleDescription()
+    assert "Capture 8.11 ms" in panel.life.accessibleDescription()
+    QApplication.processEvents()
+    (row,) = panel.reasons.rows()
+    with qtbot.waitSignal(panel.node_chosen, timeout=2_000) as told:
+        qtbot.mouseClick(row, LEFT)
+    assert told.args == ["region_0", report.regions[0].cuda_graph.skip_reasons[0].node]
+
+
+def test_topology_nodes_join_the_selection_both_ways(qtbot: QtBot, report: Report) -> None:
+    panel = CudaGraphPanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    panel.set_region(RegionIndex(report, report.regions[0]))
+    qtbot.mouseClick(panel.pages.button("topology"), LEFT)
+    view = panel.topology.view
+    qtbot.waitUntil(lambda: view.scene is not None, timeout=10_000)
+    nodes = report.regions[0].cuda_graph.topology
+    place = next(i for i, node in enumerate(nodes) if node.unit)
+    qtbot.waitUntil(lambda: view.viewport().rect().contains(view.rect_in_view(place).center().toPoint()))
+    with qtbot.waitSignal(panel.unit_chosen, timeout=2_000) as told:
+        qtbot.mouseClick(view.viewport(), LEFT, pos=view.rect_in_view(place).center().toPoint())
+    assert told.args == [nodes[place].region, nodes[place].unit]
+    last = next(i for i in reversed(range(len(nodes))) if nodes[i].unit)
+    panel.show_selection(Selection("region_0", nodes[last].unit))
+    assert view.chosen == last
+    qtbot.waitUntil(lambda: view.viewport().rect().contains(view.rect_in_view(last).center().toPoint()))
+    qtbot.keyClick(view, Qt.Key.Key_Left)
+    assert view.chosen in nodes[last].dependencies
+
+
+def test_inputs_and_their_routes_as_csv(qtbot: QtBot, report: Report) -> None:
+    panel = CudaGraphPanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    panel.set_region(RegionIndex(report, report.regions[0]))
+    qtbot.mouseClick(panel.pages.button("inputs"), LEFT)
+    table = panel.inputs
+    table.sortByColumn(4, Qt.SortOrder.DescendingOrder)
+    lines = table.csv_text().splitlines()
+    assert lines[0] == "Input,Way,Bytes,Nodes,CPU cost,Why"
+    assert lines[1].startswith("input_ids,copied,65536,0,3.1,")
+    assert lines[-1] == "wte_weight,static,77194752,0,,"
+    qtbot.mouseClick(table.viewport(), LEFT, pos=table.visualRect(table.model().index(0, 0)).center())
+    qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QApplication.clipboard().text().startswith("input_ids\tCopied")
+
+
+def test_the_check_list_can_be_walked_by_keyboard(qtbot: QtBot, report: Report) -> None:
+    panel = CudaGraphPanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    panel.set_region(RegionIndex(report, report.regions[0]))
+    qtbot.mouseClick(panel.pages.button("check"), LEFT)
+    assert panel.check.findings[0].title == "Graph break: print() is called on a tensor."
+    row = next(row for row in panel.check.rows() if row.finding.target)
+    with qtbot.waitSignal(panel.node_chosen, timeout=2_000):
+        qtbot.keyClick(row, Qt.Key.Key_Return)
+
+
+def test_without_a_captured_graph_it_says_so(qtbot: QtBot) -> None:
+    bare = lab_report(60)
+    bare.regions[0].cuda_graph = CudaGraph(capturable=True)
+    panel = CudaGraphPanel(light())
+    shown(qtbot, panel)
+    panel.set_report(bare)
+    panel.set_region(RegionIndex(bare, bare.regions[0]))
+    assert not panel.life.isVisible()
+    qtbot.mouseClick(panel.pages.button("topology"), LEFT)
+    assert panel.topology._missing.isVisible()
+    assert not panel.topology.view.isVisible()
+
+
+def reuse_plan() -> Memory:
+    buffers = [
+        BufferPlan("buf0", "a", 1000, 0, 1), BufferPlan("buf1", "b", 500, 1, 2),
+        BufferPlan("buf2", "c", 1000, 2, 3, reuses="buf0"),
+    ]  # fmt: skip
+    return Memory(buffers, 1500, 2500)
+
+
+def test_storages_hold_buffers_in_turn() -> None:
+    first, second = storages(reuse_plan())
+    assert [buffer.name for buffer in first.buffers] == ["buf0", "buf2"]
+    assert [buffer.name for buffer in second.buffers] == ["buf1"]
+    assert live_bytes(reuse_plan()) == [1000, 1500, 1500, 1000]
+
+
+def test_memory_click_selects_and_selection_marks(qtbot: QtBot, report: Report) -> None:
+    panel = MemoryPanel(light())
+    shown(qtbot, panel)
+    index = RegionIndex(report, report.regions[0])
+    panel.set_region(index)
+    QApplication.processEvents()
+    buffer = index.region.memory.buffers[2]
+    with qtbot.waitSignal(panel.node_chosen, timeout=2_000) as told:
+        qtbot.mouseClick(panel.map, LEFT, pos=panel.map.buffer_box(buffer.name).center().toPoint())
+    assert told.args == [buffer.node]
+    plain = panel.map.grab().toImage()
+    panel.show_selection(Selection("region_0", "", buffer.node, frozenset((buffer.node,))))
+    assert panel.map.grab().toImage() != plain
+    assert "At the peak, step" in memory_text(index.region.memory, index)
+
+
+def test_charts_are_saved_as_svg_and_png(qtbot: QtBot, report: Report, tmp_path: Path) -> None:
+    panel = TimelinePanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    panel.gantt.save(tmp_path / "a.svg")
+    panel.gantt.save(tmp_path / "a.png")
+    assert "<svg" in (tmp_path / "a.svg").read_text()
+    assert "Graph replay" in (tmp_path / "a.svg").read_text()
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(OSError):
+        panel.gantt.save(tmp_path / "no" / "a.png")
+
+
+def test_one_selection_feeds_the_panels(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
+    window = make_window(worker=False)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(report, report.source)
+    panels = window.workspace.panels
+    panels.setCurrentWidget(panels.timeline)
+    QApplication.processEvents()
+    group = report.regions[0].groups[1]
+    events = panels.timeline.gantt.bands[0].trace.events
+    place = next(i for i, e in enumerate(events) if e.unit.endswith(f"/{group.name}") and e.lane == "cpu")
+    qtbot.mouseClick(panels.timeline.gantt, LEFT, pos=panels.timeline.gantt.position_of(0, place).toPoint())
+    assert window.workspace.selection.current.unit == group.name
+    assert window.workspace.inspector.title.text() == group.name
+    before = panels.height()
+    qtbot.mouseClick(window.workspace.docks.enlarge, LEFT)
+    qtbot.waitUntil(lambda: panels.height() > before + 100, timeout=3_000)
+    qtbot.mouseClick(window.workspace.docks.enlarge, LEFT)
+    qtbot.waitUntil(lambda: abs(panels.height() - before) < 12, timeout=3_000)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "room", "expected"),
+    [(0, 10, 5, [0, 2, 4, 6, 8, 10]), (0, 0.9, 3, [0, 0.5]), (13, 29, 4, [15, 20, 25]), (5, 5, 4, [5])],
+)
+def test_ticks_are_round(low: float, high: float, room: int, expected: list[float]) -> None:
+    assert linear_ticks(low, high, room) == pytest.approx(expected)
+
+
+def test_logarithmic_scales() -> None:
+    scale = Scale(1.0, 1000.0, 0.0, 300.0, log=True)
+    assert scale.px(10.0) == pytest.approx(100.0)
+    assert scale.value(200.0) == pytest.approx(100.0)
+    assert log_ticks(1.0, 1000.0, 3) == [1.0, 10.0, 100.0, 1000.0]
+    assert [tick_text(v) for v in (0.02, 1500, 15_000, 2_500_000)] == ["0.02", "1,500", "15k", "2.5M"]

@@ -1,0 +1,69 @@
+"""Before you capture: every reason that splits or skips a graph is listed, with its place and what to change."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.capture_check import State, capture_checks
+from compiler.report import CudaGraph, ExternReason, GraphBreak, Report, SkipReason, SourceLine
+from tests.fake_reports import transformer_report
+from tests.fake_runs import lab_report
+
+
+@pytest.fixture
+def report() -> Report:
+    return transformer_report(60)
+
+
+def test_a_plain_model_has_nothing_against_it(report: Report) -> None:
+    checks = capture_checks(report)
+    assert {check.state for check in checks} <= {State.OK, State.COSTS}
+    assert any(check.title == "Nothing refuses capture" for check in checks)
+    assert any("launches become one" in check.title for check in checks)
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        (ExternReason.HOST_SYNC, "torch.where"),
+        (ExternReason.CPU_TENSOR, "Move the tensor"),
+        (ExternReason.DATA_DEPENDENT_SHAPE, "fixed size"),
+    ],
+)
+def test_calls_that_work_on_the_cpu_split(report: Report, reason: ExternReason, advice: str) -> None:
+    call = report.regions[0].extern_calls[1]
+    call.reason = reason
+    first = capture_checks(report)[0]
+    assert first.state is State.SPLITS
+    assert (first.region, first.node) == ("region_0", call.nodes[-1])
+    assert first.source is not None
+    assert advice in first.advice
+
+
+def test_a_reason_of_the_compiler_is_told_once(report: Report) -> None:
+    call = report.regions[0].extern_calls[1]
+    call.reason = ExternReason.HOST_SYNC
+    report.regions[0].cuda_graph = CudaGraph(
+        capturable=False, skip_reasons=[SkipReason("host_sync", "item() waits.", call.nodes[0])]
+    )
+    worst = [check for check in capture_checks(report) if check.state in (State.SPLITS, State.SKIPS)]
+    assert [(check.state, check.detail) for check in worst] == [(State.SKIPS, "item() waits.")]
+
+
+def test_graph_breaks_and_changing_sizes(report: Report) -> None:
+    report.graph_breaks = [GraphBreak("print()", SourceLine("model.py", 7))]
+    tokens = report.regions[0].nodes[0]
+    tokens.outputs = [msgspec.structs.replace(tokens.outputs[0], shape=["s0", 1024])]
+    checks = capture_checks(report)
+    assert checks[0].title == "Graph break: print()"
+    assert checks[0].source == SourceLine("model.py", 7)
+    sizes = next(check for check in checks if "sizes that change" in check.title)
+    assert (sizes.state, sizes.node) == (State.COSTS, "input_ids")
+    assert not any(check.title == "Nothing refuses capture" for check in checks)
+
+
+def test_what_was_measured_says_what_capture_is_worth() -> None:
+    worth = next(check for check in capture_checks(lab_report(60)) if "launches become one" in check.title)
+    assert "the CPU is the limit" in worth.detail
+    assert "Test GPU" in worth.detail

@@ -1,0 +1,103 @@
+"""One iteration of each traced mode: CPU launches above, GPU kernels below, before and after capture on one axis."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+
+from compiler.report import Report, Trace, TraceEvent
+from views import format as fmt
+from views.charts.gantt import CPU_LANE, Band, Gantt, busy_share, lanes_of
+from views.index import group_colors
+from views.run_record import in_order, mode_title
+from views.theme import Theme
+from views.widgets import as_panel, label
+
+_NONE = (
+    "No iteration was traced. On a machine with a GPU, a run traces one iteration of each mode when it ends: CPU "
+    "launches above, GPU kernels below."
+)
+_HONEST = "Tracing slows what it watches: kernel times are the GPU's own, the gaps between them wider than untraced."
+
+
+class TimelinePanel(QWidget):
+    """The traces of a report, stacked."""
+
+    unit_chosen = Signal(str, str)  # region, unit
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._report: Report | None = None
+        as_panel(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 8, 6, 4)
+        column.setSpacing(4)
+        self._note = label(_NONE, "muted", wrap=True)
+        column.addWidget(self._note)
+        self.gantt = Gantt(theme)
+        self.gantt.event_chosen.connect(self._chosen)
+        self._scroll = QScrollArea()
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setWidget(self.gantt)
+        column.addWidget(self._scroll, 1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self.gantt.set_theme(theme)
+        self._fill()
+
+    def set_report(self, report: Report) -> None:
+        """Show the traces of another report."""
+        self._report = report
+        self._fill()
+
+    def show_unit(self, region: str, unit: str) -> None:
+        """Mark the launches and kernels of a unit."""
+        self.gantt.show_unit(f"{region}/{unit}" if unit else "")
+
+    def _fill(self) -> None:
+        report = self._report
+        traces = report.traces if report is not None else []
+        self._scroll.setVisible(bool(traces))
+        self._note.setText(_HONEST if traces else _NONE)
+        if report is None:
+            return
+        theme = self._theme
+        colors: list[QColor] = [theme.cpu_curve, theme.extern_border, *theme.group_colors]
+        numbers = {
+            f"{region.name}/{group}": 2 + number % len(theme.group_colors)
+            for region in report.regions
+            for group, number in group_colors(region.groups).items()
+        }
+
+        def number_of(event: TraceEvent) -> int:
+            return 0 if event.lane == CPU_LANE else numbers.get(event.unit, 1)
+
+        order = {mode: place for place, mode in enumerate(in_order(trace.mode for trace in traces))}
+        bands = [
+            Band(f"{mode_title(trace.mode)} on {trace.gpu}", trace_sentence(trace), trace, lanes_of(trace, number_of))
+            for trace in sorted(traces, key=lambda trace: order[trace.mode])
+        ]
+        self.gantt.set_bands(bands, colors)
+        self.gantt.setAccessibleDescription(" ".join(f"{band.title}: {band.note}" for band in bands))
+
+    def _chosen(self, event: TraceEvent) -> None:
+        region, _, unit = event.unit.partition("/")
+        if unit:
+            self.unit_chosen.emit(region, unit)
+
+
+def trace_sentence(trace: Trace) -> str:
+    """What the picture shows, in figures."""
+    launches = [event for event in trace.events if event.lane == CPU_LANE]
+    work = len(trace.events) - len(launches)
+    submit = sum(event.duration_us for event in launches)
+    idle = max(0.0, 1.0 - busy_share(trace))
+    return (
+        f"{fmt.microseconds(trace.span_us)}: {fmt.plural(len(launches), 'launch').replace('launchs', 'launches')} "
+        f"({fmt.microseconds(submit)} of CPU) for {fmt.plural(work, 'GPU operation')}; the GPU idles {idle:.0%}."
+    )
