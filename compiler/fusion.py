@@ -4,7 +4,8 @@ A group has one iteration space: ``xvars`` (one output point each) and ``rvars``
 all of it (element level) or over ``xvars`` alone (row level, after a reduction). Two groups may merge when
 
 1. DEVICE            they are on one device;
-2. DOMAIN_MISMATCH   one's iteration space maps one-to-one onto the other's (or onto its rows);
+2. DOMAIN_MISMATCH   one's iteration space maps one-to-one onto the other's (or onto its rows), and scans meet their
+                     points in order;
 3. ACCESS_MISMATCH   under that mapping whatever one writes the other reads at the very same point, so that the value
                      can stay in a register; what a scatter writes is read by none of its group;
 4. CYCLE             no third step has to run between them;
@@ -314,6 +315,7 @@ class _Partitioner:
         self._check_size(a, b)
         self._check_domain(host, guest)
         mapping = self._find_mapping(host, guest)
+        self._check_scans(host, guest, mapping)
         self._check_cycle(a, b)
         maps = [{var: substitute(expr, mapping) for var, expr in old.items()} if old else {} for old in guest.maps]
         for index, loop in enumerate(guest.loops):
@@ -353,6 +355,15 @@ class _Partitioner:
                 RefusalRule.TOO_LARGE,
                 f"together {loops} loops over {buffers} buffers (at most {most} and {widest})",
             )
+
+    @staticmethod
+    def _check_scans(host: FusionGroup, guest: FusionGroup, mapping: Mapping) -> None:
+        """A scan's loop stays one loop."""
+        scanned = [mapping[v] for loop in guest.loops if loop.scans for v in guest.rvars]
+        if any(loop.scans for loop in host.loops):
+            scanned += host.rvars
+        if scanned and (len(host.rvars) != 1 or any(v != host.rvars[0] for v in scanned)):
+            raise _Refuse(RefusalRule.DOMAIN_MISMATCH, "a scan runs along one loop, and the other has several")
 
     @staticmethod
     def _check_scatters(a: FusionGroup, b: FusionGroup) -> None:

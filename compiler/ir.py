@@ -99,6 +99,20 @@ class Reduce(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Scan(Value):
+    """``value`` combined over all points up to and including each along ``rvar``. ``kind`` is a key of
+    ``compiler.ops.SCANS``.
+
+    Where ``position`` (an expression of ``rvar``) is given, the result is that of the last extremum so far.
+    """
+
+    kind: str
+    value: Value
+    rvar: LoopVar
+    position: Expr | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Scatter(Value):
     """A write of ``value`` at ``index``, which computed values supply, into memory that holds something already.
 
@@ -117,7 +131,7 @@ def children(value: Value) -> Iterator[Value]:
     """The values that ``value`` is computed from, indirect indices included."""
     if isinstance(value, Op):
         yield from value.args
-    elif isinstance(value, Reduce):
+    elif isinstance(value, Reduce | Scan):
         yield value.value
     elif isinstance(value, Load):
         if value.mask is not None:
@@ -187,6 +201,11 @@ def _rewrite_one(
         rvars = tuple(dict.fromkeys(v for r in value.rvars for v in _variables(mapping.get(r, r))))
         place = substitute(value.position, mapping) if value.position is not None else None
         return Reduce(value.dtype, value.kind, memo[id(value.value)], rvars, place, origin=value.origin)
+    if isinstance(value, Scan):
+        rvar = mapping.get(value.rvar, value.rvar)
+        assert isinstance(rvar, LoopVar), "a scan runs along one loop"
+        place = substitute(value.position, mapping) if value.position is not None else None
+        return Scan(value.dtype, value.kind, memo[id(value.value)], rvar, place, origin=value.origin)
     if isinstance(value, Load):
         mask = memo[id(value.mask)] if value.mask is not None else None
         index = _rewrite_index(value.index, mapping, memo)
@@ -217,7 +236,8 @@ def _rewrite_index(expr: Expr, mapping: Mapping[LoopVar, Expr], memo: dict[int, 
 class Loop:
     """A value stored at every point of an iteration space: the unit of fusion.
 
-    ``xvars`` are the loops of the output, ``rvars`` those reduced over (empty for pointwise). The result goes to
+    ``xvars`` are the loops of the output, ``rvars`` those reduced over (empty for pointwise) or the one scanned along,
+    which is an output's loop, too. The result goes to
     ``buffer`` at ``index`` (over ``xvars``). ``origins`` are the FX nodes whose work this is, in graph order.
 
     Where the value is a ``Scatter``, ``into`` names the buffer whose memory ``buffer`` takes over with its elements,
@@ -231,6 +251,11 @@ class Loop:
     index: Expr
     origins: tuple[str, ...]
     into: str = ""
+
+    @property
+    def scans(self) -> bool:
+        """Whether it has a result at every point of ``rvars``, made of those before it."""
+        return any(v in self.index.free_symbols for v in self.rvars)
 
     @property
     def name(self) -> str:

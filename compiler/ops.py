@@ -116,6 +116,24 @@ REDUCTIONS: dict[str, Reduction] = {
 }
 
 
+@dataclass(frozen=True)
+class Scanned:
+    """How a scan combines what came before with a value: a function of ``codegen/helpers.py``, and its neutral
+    element as in ``Reduction``."""
+
+    combine: str
+    identity: str | int
+
+
+SCANS: dict[str, Scanned] = {
+    "sum": Scanned("plus", 0),
+    "prod": Scanned("multiply", 1),
+    "max": Scanned("later_max", "lowest"),
+    "min": Scanned("later_min", "highest"),
+    "logsumexp": Scanned("log_add_exp", "lowest"),
+}
+
+
 def op(name: str, dtype: torch.dtype, *args: Value) -> Value:
     """Apply a primitive; comparisons are bool whatever ``dtype`` says."""
     return Op(torch.bool if name in RESULT_IS_BOOL else dtype, name, args)

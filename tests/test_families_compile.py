@@ -30,8 +30,14 @@ def scatters(x: Tensor, rows: Tensor, places: Tensor) -> list[Tensor]:
     return [doubled, wide, whole, x.scatter(1, places[:, :1], 0.0), x.new_zeros(16).index_add(0, rows, x.sum(1)[:5])]
 
 
+def scans(x: Tensor, long: Tensor) -> list[Tensor]:
+    columns = [x.cumsum(0), x.cumprod(0), *x.cummin(0)]
+    return [(x.exp().cumsum(1) + x).relu(), *x.cummax(1), x.logcumsumexp(1), *columns, *long.cummax(1), long.cumsum(1)]
+
+
 FAMILIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "random numbers": (random_numbers, (torch.randn(16, 40).half(),)),
+    "scans": (scans, (torch.randn(300, 40).half(), torch.randint(-24, 25, (3, 9001)) / 8)),
     "scatters": (scatters, (torch.randn(16, 40), torch.tensor([3, 15, 3, -1, 0]), torch.randint(0, 40, (16, 40)))),
 }
 

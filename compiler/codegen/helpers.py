@@ -18,6 +18,29 @@ def min_nan(a, b):
 def multiply(a, b):
     return a * b
 """,
+    "plus": """@triton.jit
+def plus(a, b):
+    return a + b
+""",
+    "log_add_exp": """@triton.jit
+def log_add_exp(a, b):
+    high = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    low = tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    # equal infinities have no difference
+    return tl.where((low == high) & (tl.abs(high) == float("inf")), high, high + libdevice.log1p(tl.exp(low - high)))
+""",
+    "later_max": """@triton.jit
+def later_max(a, i, b, j):
+    # NaN stays; equal values take the later position
+    later = (b >= a) | (b != b)
+    return tl.where(later, b, a), tl.where(later, j, i)
+""",
+    "later_min": """@triton.jit
+def later_min(a, i, b, j):
+    # NaN stays; equal values take the later position
+    later = (b <= a) | (b != b)
+    return tl.where(later, b, a), tl.where(later, j, i)
+""",
     "first_max": """@triton.jit
 def first_max(a, i, b, j):
     # NaN counts as the largest; equal values keep the lower position

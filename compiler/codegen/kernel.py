@@ -16,7 +16,7 @@ from compiler.codegen.reduction import ReductionPrinter
 from compiler.codegen.values import Store, all_symbols
 from compiler.fusion import FusionGroup, group_values
 from compiler.index import Expr, bounds, product, substitute
-from compiler.ir import Buffer, IndexValue, Load, Op, Reduce, Scatter, Value, rewrite, walk
+from compiler.ir import Buffer, IndexValue, Load, Op, Reduce, Scan, Scatter, Value, rewrite, walk
 from compiler.ops import PRIMITIVES
 from compiler.options import DEFAULTS, Options
 
@@ -55,7 +55,7 @@ class _Printer(ReductionPrinter):
                 accesses.append(Access(value.index, value.dtype.itemsize))
             elif isinstance(value, IndexValue):
                 accesses.append(Access(value.expr, 0))
-            elif isinstance(value, Reduce) and value.position is not None:
+            elif isinstance(value, Reduce | Scan) and value.position is not None:
                 accesses.append(Access(value.position, 0))
         domain = choose_domain(group.xvars, group.rvars, accesses)
         memo: dict[int, Value] = {}
@@ -97,7 +97,9 @@ class _Printer(ReductionPrinter):
         start = len(head)
         lines = {start + number + 1: nodes for number, nodes in self.origins.items()}
         flops = sum(
-            (PRIMITIVES[v.name].flops if v.name in PRIMITIVES else 0) if isinstance(v, Op) else isinstance(v, Reduce)
+            (PRIMITIVES[v.name].flops if v.name in PRIMITIVES else 0)
+            if isinstance(v, Op)
+            else isinstance(v, Reduce | Scan)
             for v in walk(*(store.value for store in self.stores))
         )
         points = 1

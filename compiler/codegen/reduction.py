@@ -9,9 +9,9 @@ import torch
 from compiler.codegen.domain import Domain
 from compiler.codegen.text import TRITON_TYPES, carrier, literal
 from compiler.codegen.values import Scope, Store, ValuePrinter
-from compiler.ir import Const, Reduce, Value, children, walk
+from compiler.ir import Const, Reduce, Scan, Value, children, walk
 from compiler.lowering.graph import identity
-from compiler.ops import PRIMITIVES, REDUCTIONS
+from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS
 
 
 class ReductionPrinter(ValuePrinter):
@@ -20,6 +20,7 @@ class ReductionPrinter(ValuePrinter):
     def __init__(self, domain: Domain, stores: Sequence[Store], persistent: bool) -> None:
         super().__init__(domain, stores, persistent)
         self._accumulators: dict[str, tuple[str, ...]] = {}
+        self._openings: list[str] = []  # what has to stand before the loop over r that is being printed
 
     # --- looped reductions -----------------------------------------------------------------------------------------
 
@@ -52,7 +53,7 @@ class ReductionPrinter(ValuePrinter):
         assert self.domain.r is not None
         self._axis_lines(self.domain.r)
         pending: list[tuple[Reduce, str, tuple[str, ...]]] = []
-        openings: list[str] = []
+        self._openings = []
         for reduce in reduces:
             self._print(reduce.value)
             operand = self._tensor(reduce.value)
@@ -60,7 +61,7 @@ class ReductionPrinter(ValuePrinter):
             if key in self._accumulators:
                 pending.append((reduce, key, self._accumulators[key]))
                 continue
-            names = self._accumulate(reduce, operand, openings)
+            names = self._accumulate(reduce, operand, self._openings)
             self._accumulators[key] = names
             pending.append((reduce, key, names))
         for store in stores:
@@ -70,7 +71,7 @@ class ReductionPrinter(ValuePrinter):
         shifted = {n: o for n, o in self.origins.items() if n >= start}
         for n in shifted:
             del self.origins[n]
-        head = [f"{self.indent}{text}" for text in openings]
+        head = [f"{self.indent}{text}" for text in self._openings]
         head.append(f"{self.indent}for roffset in range(0, rnumel, RBLOCK):")
         self.lines[start:] = [*head, *body]
         for n, o in shifted.items():
@@ -178,3 +179,44 @@ class ReductionPrinter(ValuePrinter):
         name = self._collapse(reduce, names)
         self.scope.texts[key] = name
         return name
+
+    # --- scans -----------------------------------------------------------------------------------------------------
+
+    def _scan(self, scan: Scan) -> str:
+        """A scan of the block; in a loop over r it goes on from where the last block ended."""
+        kinds = [TRITON_TYPES[carrier(scan.value.dtype)]]
+        shape = self._block_shape()
+        parts = [f"tl.broadcast_to({self._tensor(scan.value)}, {shape})"]
+        starts = [literal(identity(scan.kind, scan.value.dtype).value, scan.value.dtype)]
+        if SCANS[scan.kind].combine.startswith("later"):  # an extremum and its position are found together
+            place = self._index_text(scan.rvar)
+            parts.append(f"tl.broadcast_to(({place}).to(tl.int64), {shape})")
+            kinds.append("tl.int64")
+            starts.append("0")
+        wanted = 1 if scan.position is not None else 0
+        key = f"scan {scan.kind} {parts}"
+        if key not in self.scope.texts:
+            names = self._scanned(scan, parts, list(zip(kinds, starts, strict=True)))
+            self.scope.texts.update({f"{key} {number}": name for number, name in enumerate(names)})
+            self.scope.texts[key] = names[0]
+        return self.scope.texts[f"{key} {wanted}"]
+
+    def _scanned(self, scan: Scan, parts: Sequence[str], carried: Sequence[tuple[str, str]]) -> list[str]:
+        """The lines of a scan; ``carried`` has the dtype and the start of each of its parts."""
+        combine = SCANS[scan.kind].combine
+        self.helpers[combine] = None
+        axis = len(self.domain.axes) - 1
+        names = [self._fresh() for _ in parts]
+        operands = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+        self._line(f"{', '.join(names)} = tl.associative_scan({operands}, {axis}, {combine})", scan)
+        if self.persistent:
+            return names
+        carries = [self._fresh("carry") for _ in parts]
+        for carry, (kind, start) in zip(carries, carried, strict=True):
+            self._openings.append(f"{carry} = tl.full({self._block_shape(False)}, {start}, {kind})")
+        totals = [self._fresh() for _ in parts]
+        self._line(f"{', '.join(totals)} = {combine}({', '.join([*carries, *names])})", scan)
+        for carry, total, (kind, _) in zip(carries, totals, carried, strict=True):
+            last = f"tl.sum(tl.where(rbase == RBLOCK - 1, {total}, 0), {axis})"  # the only one that is not zero
+            self._line(f"{carry} = {last}[:, None].to({kind})", scan)
+        return totals

@@ -10,7 +10,20 @@ import torch
 from compiler.codegen.domain import Axis, Domain, axis_variables, fold_axes
 from compiler.codegen.text import TRITON_TYPES, carrier, index_text, is_half, literal
 from compiler.index import Expr, IndirectVar, LoopVar
-from compiler.ir import Buffer, Const, IndexValue, Load, Op, Reduce, Scatter, Value, children, indirect_values, walk
+from compiler.ir import (
+    Buffer,
+    Const,
+    IndexValue,
+    Load,
+    Op,
+    Reduce,
+    Scan,
+    Scatter,
+    Value,
+    children,
+    indirect_values,
+    walk,
+)
 from compiler.ops import PRIMITIVES
 
 LITERAL_TYPES = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.bool})
@@ -70,6 +83,8 @@ class ValuePrinter:
                 element = element or bool(value.index.free_symbols & self.rvars)
             elif isinstance(value, IndexValue):
                 element = element or bool(value.expr.free_symbols & self.rvars)
+            elif isinstance(value, Scan):
+                element = True
             self._element[id(value)], self._level[id(value)] = element, level
 
     def _axis_lines(self, axis: Axis) -> None:
@@ -117,6 +132,8 @@ class ValuePrinter:
             return self._assign(whole, value)
         if isinstance(value, Reduce):
             return self._reduction(value)
+        if isinstance(value, Scan):
+            return self._scan(value)
         assert isinstance(value, Op)
         if value.name == "cast":
             return self._cast(value)
@@ -157,6 +174,10 @@ class ValuePrinter:
 
     def _reduction(self, reduce: Reduce) -> str:
         """Print a reduction of values that are all there; its name."""
+        raise NotImplementedError
+
+    def _scan(self, scan: Scan) -> str:
+        """Print a scan along r; its name."""
         raise NotImplementedError
 
     def _load_text(self, load: Load) -> str:

@@ -30,6 +30,7 @@ from compiler.ir import (
     Program,
     Reduce,
     ScalarRef,
+    Scan,
     Scatter,
     Step,
     TensorRef,
@@ -41,9 +42,9 @@ from compiler.ir import (
     walk,
 )
 from compiler.lowering import extern
-from compiler.lowering.registry import NotLowered, ReductionPlan, ScatterPlan, rule_for
+from compiler.lowering.registry import NotLowered, ReductionPlan, ScanPlan, ScatterPlan, rule_for
 from compiler.lowering.shapes import masked
-from compiler.ops import PRIMITIVES, REDUCTIONS, cast, const
+from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS, cast, const
 from compiler.report import ExternReason, Target
 
 MAX_LOADS = 12  # more reads than this in one loop cost registers and stop coalescing from helping
@@ -250,6 +251,25 @@ class GraphLowering:
         order = tuple(sorted(xvars.values(), key=lambda v: -int(index.coeff(v))))
         self._steps.append(Loop(buffer, order, tuple(rvars), value, index, origins))
         return lazy
+
+    def scan(self, plan: ScanPlan, like: torch.Tensor) -> Lazy:
+        """See Scope."""
+        source = plan.source
+        rvar = self._var(source.size[plan.dim])
+        xvars = {d: self._var(s) for d, s in enumerate(source.size) if s > 1 and d != plan.dim}
+        at = self._source_index(source, xvars, {plan.dim: rvar})
+        inner = cast(source.load(at), plan.accumulate)
+        if plan.positions:
+            value: Value = Scan(torch.int64, plan.kind, inner, rvar, rvar)
+        else:
+            value = cast(Scan(plan.accumulate, plan.kind, inner, rvar), like.dtype)
+        tag(value, self.node.name)
+        buffer = self._new_buffer(tuple(like.shape), like.dtype, source.device, like, self.node.name)
+        index = linear_index(at, buffer.stride)
+        order = tuple(sorted(xvars.values(), key=lambda v: -int(index.coeff(v))))
+        self._steps.append(Loop(buffer, order, (rvar,), value, index, self._origins((source,))))
+        size = tuple(like.shape)
+        return Lazy(self.node.name, size, buffer.stride, 0, like.dtype, source.device, buffer=buffer)
 
     def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
         """See Scope. The target is written in place where nobody else reads it, else into a copy."""
@@ -590,8 +610,8 @@ def _masked_to_identity(value: Value, inside: Value, plan: ReductionPlan, mappin
 
 
 def identity(kind: str, dtype: torch.dtype) -> Const:
-    """The neutral element of a reduction."""
-    neutral = REDUCTIONS[kind].identity
+    """The neutral element of a reduction or a scan."""
+    neutral = REDUCTIONS[kind].identity if kind in REDUCTIONS else SCANS[kind].identity
     if isinstance(neutral, int):
         return const(neutral, dtype)
     if dtype.is_floating_point:

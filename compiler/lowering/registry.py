@@ -43,6 +43,17 @@ class ReductionPlan:
 
 
 @dataclass(frozen=True)
+class ScanPlan:
+    """What a scan rule asks for: ``kind`` along ``dim`` of ``source`` in ``accumulate``, or its ``positions``."""
+
+    kind: str
+    source: Lazy
+    dim: int
+    accumulate: torch.dtype
+    positions: bool = False
+
+
+@dataclass(frozen=True)
 class ScatterPlan:
     """What a scatter rule asks for: ``target``'s elements, and over ``size`` points those that ``at`` places there.
 
@@ -78,6 +89,9 @@ class Scope(Protocol):
     def reduce(self, plan: ReductionPlan, size: Sequence[int], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
         """A reduction's result in memory, laid out like ``like`` or contiguous where that is None."""
 
+    def scan(self, plan: ScanPlan, like: torch.Tensor) -> Lazy:
+        """A scan's result in memory laid out like ``like``, in its dtype."""
+
     def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
         """The target with elements written at computed places, in memory laid out like ``like``."""
 
@@ -100,7 +114,7 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-FAMILIES = ("creation", "indexing", "pointwise", "random", "reductions", "scatter", "shapes", "views")
+FAMILIES = ("creation", "indexing", "pointwise", "random", "reductions", "scans", "scatter", "shapes", "views")
 
 
 @cache

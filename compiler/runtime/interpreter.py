@@ -95,6 +95,28 @@ def tree_reduce(reduce: Any, operands: Sequence[Any]) -> list[Any]:
     return [reduce.to_tensor(data, kind) for data, (_, kind) in zip(results, values, strict=True)]
 
 
+def doubling_scan(scan: Any, operands: Sequence[Any]) -> list[Any]:
+    """Scan along the axis in steps of 1, 2, 4, … elements, with the kernel's own combine function on whole arrays.
+
+    Stands for the interpreter's ``ScanOps.generic_scan``, which calls that function once per element.
+    """
+    import triton.language as tl
+
+    kinds = [x.dtype for x in operands]
+    values = [np.moveaxis(x.handle.data, scan.axis, 0).copy() for x in operands]
+    step = 1
+    while step < values[0].shape[0]:
+        sides = [np.roll(v, step, 0) for v in values] + values  # blocks keep their length; the first are left alone
+        tensors = [scan.to_tensor(side, kind) for side, kind in zip(sides, [*kinds, *kinds], strict=True)]
+        combined = scan.combine_fn.fn(*tensors)
+        combined = combined if isinstance(combined, tuple | tl.tuple) else (combined,)
+        for value, result in zip(values, combined, strict=True):
+            value[step:] = result.handle.data[step:]
+        step *= 2
+    back = (np.ascontiguousarray(np.moveaxis(v, 0, scan.axis)) for v in values)
+    return [scan.to_tensor(data, kind) for data, kind in zip(back, kinds, strict=True)]
+
+
 def splat(builder: Any, kind: Any, scalar: Any) -> Any:
     """A scalar as a block. Stands for the interpreter's own, which makes floats of the outcome of a comparison."""
     from triton.runtime.interpreter import TensorHandle
@@ -142,6 +164,7 @@ def interpretable(function: Any) -> Any:
         interpreter.InterpreterBuilder.create_atomic_rmw = atomic(interpreter.InterpreterBuilder.create_atomic_rmw)
     interpreter.interpreter_builder.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
     interpreter.ReduceOps.generic_reduce = tree_reduce
+    interpreter.ScanOps.generic_scan = doubling_scan
     namespace = function.fn.__globals__
     if "libdevice" in namespace:
         namespace["libdevice"] = Libdevice()
