@@ -67,10 +67,10 @@ class Recording(Generic[R]):
         self.units = units
         self._graph = graph
         self._device = device.index
-        self._executable = graph.raw_cuda_graph_exec()
+        self._executable = _executable(graph)
         # torch's own replay moves the generators on; a graph that draws nothing is launched directly, which saves
         # more CPU time than the launch takes.
-        launch = None if random else driver.launch_function()
+        launch = None if random or not self._executable else driver.launch_function()
         self._submit = functools.partial(launch, self._executable) if launch is not None else None
         self._kernels: dict[int, driver.KernelNode | None] = {}
         self._nodes_of: dict[str, list[int]] = {}
@@ -175,7 +175,7 @@ def record(
         graph.instantiate()
         facts.instantiate_ms = _ms_since(began)
         began = time.perf_counter()
-        driver.upload(graph.raw_cuda_graph_exec(), stream.cuda_stream)
+        driver.upload(_executable(graph), stream.cuda_stream)
         stream.synchronize()
         facts.upload_ms = _ms_since(began)
 
@@ -192,6 +192,11 @@ def record(
     # A node that the capture did not end with must not be touched.
     units = {node: log.units[node] for node in nodes if node in log.units}
     return Recording(graph, result, facts, device, units, random=random)
+
+
+def _executable(graph: torch.cuda.CUDAGraph) -> int:
+    """The instantiated graph's handle, or 0 where this torch does not tell."""
+    return int(graph.raw_cuda_graph_exec()) if hasattr(graph, "raw_cuda_graph_exec") else 0
 
 
 def pool_bytes(pool: _POOL_HANDLE) -> int:

@@ -141,6 +141,9 @@ class GraphedRegion:
     Random numbers advance at every replay, from where the generator stands, as they would without the graph.
 
     Several threads may call it; on the GPU the calls follow one another.
+
+    Attributes:
+        latest: the graph that served the last call, or None.
     """
 
     def __init__(
@@ -187,7 +190,7 @@ class GraphedRegion:
         self._recorder = self._pool.recorder
         self._observer = observer or Observer()
         self._graphs: OrderedDict[_Key, list[_Graph]] = OrderedDict()
-        self._latest: _Graph | None = None
+        self.latest: _Graph | None = None
         self._reasons: list[SkipReason] = []
         self._gave_up = False
         self._captures = 0
@@ -199,7 +202,7 @@ class GraphedRegion:
         if self._gave_up or recorder.is_capturing():
             return list(self._run(list(inputs)))
         with self._pool.lock:
-            graph = self._latest
+            graph = self.latest
             if (
                 graph is not None
                 and (self._fixed or graph.same_layout(inputs))
@@ -218,7 +221,7 @@ class GraphedRegion:
 
     def facts(self) -> CudaGraph:
         """The graph captured last, and every reason for which a call ran without one."""
-        graph = self._latest
+        graph = self.latest
         if graph is None:
             return CudaGraph(capturable=not self._gave_up, skip_reasons=list(self._reasons))
         return msgspec.structs.replace(
@@ -248,7 +251,7 @@ class GraphedRegion:
 
     def _serve(self, inputs: list[Any]) -> list[Any] | None:
         """A call that the latest graph does not serve as it is; None where it runs without a graph."""
-        latest = self._latest
+        latest = self.latest
         if latest is not None and (self._fixed or latest.same_layout(inputs)):
             results = self._replay_one([latest], inputs)
             if results is not None:
@@ -273,7 +276,7 @@ class GraphedRegion:
         for graph in list(graphs):
             if self._accepts(graph, inputs) and not self._pool.held_by(graph.number):
                 if graph.follow(inputs):
-                    self._latest = graph
+                    self.latest = graph
                     return self._replay(graph, inputs)
                 graph.movable.clear()
         return None
@@ -306,7 +309,7 @@ class GraphedRegion:
             return False
         self._recorder.wait(graph.device)  # a graph must not be freed while the GPU runs it
         self._graphs[key].remove(graph)
-        self._latest = None
+        self.latest = None
         return True
 
     def _capture(self, key: _Key, inputs: list[Any], *, kept: bool) -> list[Any] | None:
@@ -345,7 +348,7 @@ class GraphedRegion:
             self._recorder.wait(device)  # a graph must not be freed while the GPU runs it
         self._graphs[key] = [*useful, graph]
         self._graphs.move_to_end(key)
-        self._latest = graph
+        self.latest = graph
         if len(self._graphs) > self._capacity:
             self._graphs.popitem(last=False)
         self._pool.hand_out(graph.number, graph.outputs)
