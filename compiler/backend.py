@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -16,20 +16,23 @@ from compiler.decompositions import decomposition_table
 from compiler.dynamo_log import DynamoLog
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
-from compiler.ir import Extern
 from compiler.lowering.extern import mutated_arguments
 from compiler.memory import returned_inputs
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.random_numbers import draw_from_seeds
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
 from compiler.report import Target
-from compiler.runtime.executable import Call, Executable, build, gpu_launcher, interpreted_launcher, interpreting
+from compiler.runtime.executable import (
+    Call,
+    Executable,
+    Launcher,
+    build,
+    gpu_launcher,
+    interpreted_launcher,
+    interpreting,
+)
 from compiler.runtime.observe import Mark, Observer
-from compiler.schedule import Launch
 from compiler.targets import local_target, resolve
-
-if TYPE_CHECKING:
-    from compiler.runtime.cuda_graph import InputUse
 
 _OWN_SETTINGS = frozenset({"session", "cuda_graph", "graph_capacity", "on_graphed_region", "executable", "observer"})
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
@@ -69,10 +72,10 @@ def fusescope(
     """The Dynamo backend.
 
     ``options``: "cuda_graph" (bool) replays every region as CUDA Graphs, "graph_capacity" (int, at least 1) says for
-    how many signatures each keeps one; "on_graphed_region" is called with each ``GraphedRegion`` made; "observer" hears
-    which step of a region runs (``runtime/observe.py``); "session" (Session) shares kernels and collects regions for a
-    report; "executable" makes the callable that runs a region in place of the usual one (verification watches kernels
-    this way). Every other key is an option of the compiler (``compiler/options.py``), for a session of its own.
+    how many signatures each keeps one; "on_graphed_region" is called with each ``PartitionedRegion`` made; "observer"
+    hears which step of a region runs (``runtime/observe.py``); "session" (Session) shares kernels and collects regions
+    for a report; "executable" makes the callable that runs a region in place of the usual one (verification watches
+    kernels this way). Every other key is an option of the compiler (``compiler/options.py``), for a session of its own.
 
     Raises:
         CompileError: an option that there is not, or a value that it does not take.
@@ -172,51 +175,32 @@ def _build(session: Session, graph: torch.fx.GraphModule, name: str, kind: str, 
         run = emptying(session.executable(region))
     else:
         run = executable_of(region, session.library, static, session.observer)
-    if session.cuda_graph and _on_gpu(region):
-        return emptying(_graphed(session, region, run, static))
-    return run
+    launchers = launchers_of(region, session.library) if session.cuda_graph and _on_gpu(region) else None
+    return run if launchers is None else emptying(_graphed(session, region, run, launchers, static))
 
 
-def _graphed(session: Session, region: CompiledRegion, run: Region, static: frozenset[int]) -> Region:
-    from compiler.runtime.cuda_graph import GraphedRegion
+def _graphed(
+    session: Session, region: CompiledRegion, run: Region, launchers: Mapping[str, Launcher], static: frozenset[int]
+) -> Region:
+    from compiler.runtime.partitioned import GraphSettings, PartitionedRegion
     from compiler.runtime.pool import GraphPool
 
     session.graph_pool = session.graph_pool or GraphPool()
-    uses = input_uses(region)
     if region.kind == "backward":  # what the forward saved stays where its graph left it
-        static |= {index for index, use in enumerate(uses) if not use.name.startswith("tangents")}
-    graphed = GraphedRegion(
+        names = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
+        static |= {index for index, name in enumerate(names) if not name.startswith("tangents")}
+    graphed = PartitionedRegion(
+        region,
         run,
-        static,
-        mutated_inputs=mutated_inputs(region.graph),
-        uses=uses,
+        launchers,
+        GraphSettings(session.graph_pool, session.observer, session.graph_capacity),
+        static=static,
+        mutated=mutated_inputs(region.graph),
         returned=_returned_outputs() if region.kind == "forward" else None,
-        capacity=session.graph_capacity,
-        fixed_layouts=True,
-        pool=session.graph_pool,
-        observer=session.observer,
     )
     if session.on_graphed_region is not None:
         session.on_graphed_region(graphed)
     return graphed
-
-
-def input_uses(region: CompiledRegion) -> tuple[InputUse, ...]:
-    """Who reads each input of the region: generated kernels, with its position among their arguments, or others."""
-    from compiler.runtime.cuda_graph import InputUse
-
-    names = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
-    by_calls = {name for step in region.steps if isinstance(step, Extern) for name in (*step.reads, *step.mutates)}
-    by_kernels: dict[str, list[tuple[str, int]]] = {}
-    for step in region.steps:
-        if isinstance(step, Launch):
-            for position, argument in enumerate(step.kernel.arguments):
-                by_kernels.setdefault(argument.name, []).append((step.name, position))
-    uses = []
-    for name, buffer in zip(names, region.program.inputs, strict=True):
-        kernels = tuple(by_kernels.get(buffer.name, ())) if buffer is not None else ()
-        uses.append(InputUse(name, kernels, buffer is not None and buffer.name not in by_calls))
-    return tuple(uses)
 
 
 def _returned_outputs() -> int | None:
@@ -271,17 +255,8 @@ def executable_of(
 
     A kernel that failed to compile sends the whole region to the captured graph, which is right if slow.
     """
-    used = [k for k in library.by_source.values() if k.name in set(region.kernels.values())]
-    devices = {b.device for b in region.program.inputs if b is not None and b.device.type == "cuda"}
-    devices |= {b.device for b in region.plan.buffers.values() if b.device.type == "cuda"}
-    if devices:
-        if any(k.binary is None for k in used):
-            return as_captured(region)
-        index = max(next(iter(devices)).index or 0, 0)
-        launchers = {k.name: gpu_launcher(k, index) for k in used}
-    elif interpreting():
-        launchers = {k.name: interpreted_launcher(k) for k in used}
-    else:
+    launchers = launchers_of(region, library)
+    if launchers is None:
         return as_captured(region)
     call = build(region.wrapper, region.wrapper_names, launchers)
 
@@ -301,6 +276,19 @@ def executable_of(
         observer=observer,
         observed_call=observed,
     )
+
+
+def launchers_of(region: CompiledRegion, library: KernelLibrary) -> dict[str, Launcher] | None:
+    """What launches each of the region's kernels; None where they cannot run here or one failed to compile."""
+    used = [k for k in library.by_source.values() if k.name in set(region.kernels.values())]
+    devices = {b.device for b in region.program.inputs if b is not None and b.device.type == "cuda"}
+    devices |= {b.device for b in region.plan.buffers.values() if b.device.type == "cuda"}
+    if devices:
+        if any(k.binary is None for k in used):
+            return None
+        index = max(next(iter(devices)).index or 0, 0)
+        return {k.name: gpu_launcher(k, index) for k in used}
+    return {k.name: interpreted_launcher(k) for k in used} if interpreting() else None
 
 
 def as_captured(region: CompiledRegion) -> Region:

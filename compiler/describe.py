@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 from compiler import report as r
 from compiler.codegen.compile import CompiledKernel
 from compiler.ir import Extern
+from compiler.partitions import refused_steps, split
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion, KernelLibrary, kind_of, launch_counts
 from compiler.schedule import Launch
@@ -43,7 +44,7 @@ def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
         externs,
         refusals,
         _memory(region),
-        _cuda_graph(region, by_name),
+        _cuda_graph(region),
         region.wrapper,
         region.graph.print_readable(print_output=False),
     )
@@ -266,21 +267,12 @@ def _memory(region: CompiledRegion) -> r.Memory:
     return r.Memory(buffers, plan.peak_bytes, plan.total_bytes)
 
 
-_CAPTURE_RULES = {
-    r.ExternReason.HOST_SYNC: ("host_sync", "the CPU waits for a value of the GPU, which a captured graph cannot do"),
-    r.ExternReason.DATA_DEPENDENT_SHAPE: ("data_dependent_shape", "a size is known only when the GPU has computed it"),
-    r.ExternReason.CPU_TENSOR: ("cpu_op", "it works on CPU tensors, which a captured graph would freeze"),
-}
-
-
-def _cuda_graph(region: CompiledRegion, by_name: dict[str, r.Node]) -> r.CudaGraph:
-    """The static answer: which calls would refuse capture."""
-    reasons = []
-    for step in region.steps:
-        if isinstance(step, Extern) and step.reason in _CAPTURE_RULES:
-            rule, text = _CAPTURE_RULES[step.reason]
-            frames = by_name[step.fx_node].provenance.frames
-            reasons.append(
-                r.SkipReason(rule, f"{by_name[step.fx_node].op}: {text}", step.fx_node, frames[0] if frames else None)
-            )
-    return r.CudaGraph(capturable=not reasons, skip_reasons=reasons)
+def _cuda_graph(region: CompiledRegion) -> r.CudaGraph:
+    """The static answer: which calls would refuse capture, and in how many parts the rest would be captured."""
+    refused = refused_steps(region.steps, region.graph)
+    pieces = split(region.program, region.steps, refused)
+    return r.CudaGraph(
+        capturable=not refused,
+        partitions=sum(piece.captured for piece in pieces) if refused else 0,
+        skip_reasons=list(refused.values()),
+    )

@@ -247,7 +247,7 @@ def test_an_output_kept_for_good_costs_one_more_capture() -> None:
 
 
 def test_a_forward_before_the_last_ones_backward_runs_plainly() -> None:
-    graphed, recorder = region(affine, {1}, returned=1)
+    graphed, recorder = region(affine, {1}, saved=frozenset({1}))
     weight = torch.randn(4)
     x = torch.randn(3, 4)
     saved = graphed([x, weight])[1]  # what a backward will read

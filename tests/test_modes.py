@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch")
 
 from compiler.report import CudaGraph, SkipReason  # noqa: E402
 from compiler.runtime.compare import compare_outputs, in_float64, relative_error  # noqa: E402
-from compiler.runtime.modes import Iteration, merge_facts, prepare  # noqa: E402
+from compiler.runtime.modes import Iteration, prepare  # noqa: E402
+from compiler.runtime.partitioned import merge_facts  # noqa: E402
 from resources.examples.graph_break import graph_break  # noqa: E402
 
 
@@ -86,13 +87,10 @@ def test_a_model_with_breaks_is_never_one_graph(regions: list[Any], capsys: Any)
 
 
 def test_facts_of_regions_add_up() -> None:
-    reason = SkipReason("graph_break", "print")
-    merged = merge_facts(
-        [CudaGraph(captured=True, partitions=1, nodes=3), CudaGraph(skip_reasons=[SkipReason("host_sync", "item")])],
-        reason,
-    )
+    whole = CudaGraph(captured=True, partitions=1, nodes=3)
+    merged = merge_facts([whole, CudaGraph(capturable=False, skip_reasons=[SkipReason("host_sync", "item")])])
     assert (merged.captured, merged.capturable, merged.partitions, merged.nodes) == (True, False, 1, 3)
-    assert [skip.rule for skip in merged.skip_reasons] == ["graph_break", "host_sync"]
+    assert [skip.rule for skip in merged.skip_reasons] == ["host_sync"]
 
 
 def test_rounding_is_equal_and_wrong_is_not() -> None:

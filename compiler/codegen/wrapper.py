@@ -10,6 +10,7 @@ import torch
 
 from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
 from compiler.memory import MemoryPlan, returned_inputs, views_from_calls
+from compiler.partitions import Piece
 from compiler.schedule import Launch, Scheduled
 
 HEADER = """import torch
@@ -43,7 +44,37 @@ def generate_wrapper(
     and returns a tuple. With ``observed``, the region's name, it calls ``mark(region, step)`` before each step and
     ``mark("", "")`` after the last.
     """
-    return _Writer(program, steps, plan, kernels, observed).run()
+    writer = _Writer(program, steps, plan.last_use, plan.reuses, kernels, observed)
+    return writer.run(input_names(program), list(enumerate(steps)), program.outputs)
+
+
+def generate_piece(
+    program: Program,
+    steps: Sequence[Scheduled],
+    plan: MemoryPlan,
+    kernels: Mapping[str, str],
+    piece: Piece,
+    *,
+    observed: str = "",
+) -> tuple[str, dict[str, Any]]:
+    """The same of a part of the schedule: ``call(args)`` takes what the piece reads and returns what it makes.
+
+    No buffer takes over another's storage, which may have been made outside, unless it goes on with what is in there.
+    """
+    goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.into.items()}
+    writer = _Writer(program, steps, plan.last_use, goes_on, kernels, observed)
+    part = [(position, steps[position]) for position in range(piece.first, piece.last)]
+    return writer.run(piece.reads, part, [ScalarRef(name) for name in piece.makes])
+
+
+def generate_return(program: Program, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """``call(args)`` that takes the variables ``names`` and returns the program's outputs."""
+    return _Writer(program, [], {}, {}, {}, "").run(names, [], program.outputs)
+
+
+def input_names(program: Program) -> list[str]:
+    """The wrapper's variable for each input; "_" for one that is no tensor, whose value is fixed in the program."""
+    return [b.name if b is not None else "_" for b in program.inputs]
 
 
 class _Writer:
@@ -51,29 +82,31 @@ class _Writer:
         self,
         program: Program,
         steps: Sequence[Scheduled],
-        plan: MemoryPlan,
+        last_use: Mapping[str, int],
+        reuses: Mapping[str, str],
         kernels: Mapping[str, str],
         observed: str,
     ) -> None:
         self.program = program
-        self.steps = steps
-        self.plan = plan
+        self.last_use = last_use
+        self.reuses = reuses
         self.kernels = kernels
         self.observed = observed
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
-        self.taken_over = set(plan.reuses.values())
+        self.taken_over = set(reuses.values())
         # Kernels assume aligned addresses, but a view may begin anywhere. Only they get a copy: results stay views.
         self.anywhere = views_from_calls(steps) | returned_inputs(program)
 
-    def run(self) -> tuple[str, dict[str, Any]]:
-        inputs = [b.name if b is not None else "_" for b in self.program.inputs]
+    def run(
+        self, inputs: Sequence[str], steps: Sequence[tuple[int, Scheduled]], results: Sequence[Any]
+    ) -> tuple[str, dict[str, Any]]:
         self._line("def call(args):", 0)
         if inputs:
             self._line(f"{', '.join(inputs)}{',' if len(inputs) == 1 else ''} = args")
         self._line("args.clear()")
         self.names.update(self.program.constants)
-        for position, step in enumerate(self.steps):
+        for position, step in steps:
             if self.observed:
                 self._line(f"mark({self.observed!r}, {step.name!r})")
             if isinstance(step, Launch):
@@ -83,8 +116,8 @@ class _Writer:
             self._free(position, step)
         if self.observed:
             self._line('mark("", "")')
-        outputs = ", ".join(self._value(x) for x in self.program.outputs)
-        self._line(f"return ({outputs}{',' if len(self.program.outputs) == 1 else ''})")
+        outputs = ", ".join(self._value(x) for x in results)
+        self._line(f"return ({outputs}{',' if len(results) == 1 else ''})")
         return HEADER + "\n" + "\n".join(self.lines) + "\n", self.names
 
     def _line(self, text: str, depth: int = 1) -> None:
@@ -98,7 +131,7 @@ class _Writer:
         self._line(f"{self.kernels[step.name]}({arguments})")
 
     def _allocate(self, buffer: Buffer) -> str:
-        source = self.plan.reuses.get(buffer.name)
+        source = self.reuses.get(buffer.name)
         if source is not None:
             return f"reinterpret({source}, {buffer.size}, {buffer.stride}, 0)"
         if buffer.device.type == "cuda":
@@ -161,7 +194,7 @@ class _Writer:
         dead = [
             n
             for n in names
-            if self.plan.last_use.get(n) == position and n not in self.taken_over and n not in self.program.constants
+            if self.last_use.get(n) == position and n not in self.taken_over and n not in self.program.constants
         ]
         if dead:
             self._line(f"del {', '.join(dead)}")

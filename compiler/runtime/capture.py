@@ -23,7 +23,7 @@ from torch.autograd import profiler
 
 from compiler.report import CudaGraph, GraphNode, SkipReason, SourceLine
 from compiler.runtime import driver, topology
-from compiler.runtime.observe import NodeLog, Observer, Units
+from compiler.runtime.observe import NodeLog, Observer, StepLog, Units
 
 if TYPE_CHECKING:
     from torch.cuda import _POOL_HANDLE
@@ -35,11 +35,15 @@ _raw_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream
 
 
 class CaptureRefused(Exception):
-    """The function cannot be captured; ``reason`` says why. The CUDA context is as it was before."""
+    """The function cannot be captured; ``reason`` says why. The CUDA context is as it was before.
 
-    def __init__(self, reason: SkipReason) -> None:
+    ``step`` is the step of a region that was running when it failed, or "".
+    """
+
+    def __init__(self, reason: SkipReason, step: str = "") -> None:
         super().__init__(reason.detail)
         self.reason = reason
+        self.step = step
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,7 @@ def record(
         random_state = generator.get_state()
         began = time.perf_counter()
         try:
-            _warm_up(run, max(2, warmup), restore)
+            _warm_up(run, max(2, warmup), restore, observer or Observer())
         finally:
             stream.synchronize()
             generator.set_state(random_state)
@@ -212,11 +216,13 @@ def _ms_since(began: float) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
-def _warm_up(run: Callable[[], object], times: int, restore: Callable[[], None]) -> None:
+def _warm_up(run: Callable[[], object], times: int, restore: Callable[[], None], observer: Observer) -> None:
     """Let lazy initialisation, kernel compilation and library heuristics happen before the capture."""
+    steps = StepLog()
     for index in range(times):
         last = index == times - 1
         try:
+            observer.mark = steps if last else None
             # Waiting for the GPU is what most often forbids a capture. Found here it breaks nothing; found by the
             # capture itself it invalidates the stream's capture and torch's bookkeeping with it.
             with _waiting_is_an_error() if last else contextlib.nullcontext():
@@ -225,9 +231,10 @@ def _warm_up(run: Callable[[], object], times: int, restore: Callable[[], None])
             raise CaptureRefused(refusal(error)) from None
         except RuntimeError as error:
             if last and "synchronizing CUDA operation" in str(error):
-                raise CaptureRefused(refusal(error)) from None
+                raise CaptureRefused(refusal(error), steps.step) from None
             raise
         finally:
+            observer.mark = None
             restore()
 
 
@@ -262,7 +269,7 @@ def _capture(
         except BaseException as error:
             _abandon(graph, device, pool)
             if isinstance(error, Exception):
-                raise CaptureRefused(refusal(error)) from None
+                raise CaptureRefused(refusal(error), log.step) from None
             raise
     finally:
         observer.mark = None

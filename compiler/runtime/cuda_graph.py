@@ -144,6 +144,7 @@ class GraphedRegion:
 
     Attributes:
         latest: the graph that served the last call, or None.
+        refused_step: the step of ``run`` that a capture failed at, or ""; ``refusal`` is its reason.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class GraphedRegion:
         *,
         mutated_inputs: frozenset[int] = frozenset(),
         uses: Sequence[InputUse] = (),
-        returned: int | None = None,
+        saved: frozenset[int] = frozenset(),
         capacity: int = 4,
         clone_outputs: bool = False,
         fixed_layouts: bool = False,
@@ -169,7 +170,7 @@ class GraphedRegion:
                 graph left). Never copied.
             mutated_inputs: positions of the tensors that ``run`` writes to.
             uses: who reads each input; without it no moved input can be followed.
-            returned: how many outputs go to the user; those after them are saved for a backward. None: all.
+            saved: positions of the outputs that are saved for a backward and do not go to the user.
             capacity: signatures that keep their graphs.
             clone_outputs: return copies from the start.
             fixed_layouts: the caller sees to it that sizes, strides, dtypes and numbers never change.
@@ -180,7 +181,7 @@ class GraphedRegion:
         self._static = static_inputs
         self._mutated = mutated_inputs
         self._uses = tuple(uses)
-        self._returned = returned
+        self._saved = saved
         self._warmup = warmup
         self._capacity = capacity
         self._clone_all = clone_outputs
@@ -191,6 +192,8 @@ class GraphedRegion:
         self._observer = observer or Observer()
         self._graphs: OrderedDict[_Key, list[_Graph]] = OrderedDict()
         self.latest: _Graph | None = None
+        self.refused_step = ""
+        self.refusal: SkipReason | None = None
         self._reasons: list[SkipReason] = []
         self._gave_up = False
         self._captures = 0
@@ -295,7 +298,7 @@ class GraphedRegion:
         saved = False
         for outputs in self._pool.held_by(graph.number):
             kept = outputs.kept_positions()
-            if outputs.returned is not None and any(position >= outputs.returned for position in kept):
+            if not outputs.saved.isdisjoint(kept):
                 saved = True
             else:
                 outputs.clone_from_now_on(kept)
@@ -372,6 +375,7 @@ class GraphedRegion:
             try:
                 recorded = self._recorder.record(self._run, arguments, device, self._warmup, restore, self._observer)
             except capture.CaptureRefused as refused:
+                self.refused_step, self.refusal = refused.step, refused.reason
                 self._give_up(refused.reason)
                 return None
             except Exception as error:
@@ -387,7 +391,7 @@ class GraphedRegion:
                 self._give_up(SkipReason(unusable.rule, text))
                 return None
         outputs = OutputPlan(
-            recorded.result, arguments, self._cloned, clone_all=self._clone_all, returned=self._returned
+            recorded.result, arguments, self._cloned, clone_all=self._clone_all, saved=self._saved
         )
         movable = {
             index: places

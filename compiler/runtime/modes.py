@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from compiler.report import CudaGraph, GraphNode, SkipReason
+from compiler.report import CudaGraph, SkipReason
 from compiler.runtime import capture
 from compiler.runtime.observe import Observer
+from compiler.runtime.partitioned import merge_facts
 
 if TYPE_CHECKING:
-    from compiler.runtime.cuda_graph import GraphedRegion
+    from compiler.runtime.partitioned import PartitionedRegion
 
 Model = Callable[..., Any]
 MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
@@ -133,52 +134,16 @@ class WholeGraphStep(Step):
 class RegionGraphsStep(Step):
     """Every compiled region behind its own CUDA Graph, with Dynamo and the user's own code between them."""
 
-    def __init__(self, iteration: Iteration, regions: list[GraphedRegion], why_not_whole: SkipReason) -> None:
+    def __init__(self, iteration: Iteration, regions: list[PartitionedRegion], why_not_whole: SkipReason) -> None:
         super().__init__(iteration)
         self._regions = regions
         self._why_not_whole = why_not_whole
 
     @property
     def cuda_graph(self) -> CudaGraph:
-        return merge_facts([region.facts() for region in self._regions], self._why_not_whole)
-
-
-def merge_facts(regions: Sequence[CudaGraph], why_not_whole: SkipReason) -> CudaGraph:
-    """One record for a model that is captured region by region: sums, and every reason."""
-    reasons = [why_not_whole]
-    topology: list[GraphNode] = []
-    causes: dict[str, int] = {}
-    for facts in regions:
-        reasons += facts.skip_reasons
-        topology += _shifted(facts.topology, len(topology))
-        for cause, times in facts.recaptures.items():
-            causes[cause] = causes.get(cause, 0) + times
-    return CudaGraph(
-        captured=any(facts.captured for facts in regions),
-        capturable=False,
-        partitions=sum(facts.partitions for facts in regions),
-        skip_reasons=reasons,
-        warmup_ms=sum(facts.warmup_ms for facts in regions),
-        capture_ms=sum(facts.capture_ms for facts in regions),
-        instantiate_ms=sum(facts.instantiate_ms for facts in regions),
-        first_replay_ms=sum(facts.first_replay_ms for facts in regions),
-        upload_ms=sum(facts.upload_ms for facts in regions),
-        pool_bytes=max((facts.pool_bytes for facts in regions), default=0),  # they share one
-        nodes=sum(facts.nodes for facts in regions),
-        captures=sum(facts.captures for facts in regions),
-        recaptures=causes,
-        copied_bytes=sum(facts.copied_bytes for facts in regions),
-        topology=topology,
-        routes=[route for facts in regions for route in facts.routes],
-    )
-
-
-def _shifted(topology: Sequence[GraphNode], by: int) -> list[GraphNode]:
-    """The nodes of one graph among those of several: their ids go on from the graphs before."""
-    return [
-        msgspec.structs.replace(node, id=node.id + by, dependencies=[before + by for before in node.dependencies])
-        for node in topology
-    ]
+        merged = merge_facts([region.facts() for region in self._regions])
+        reasons = [self._why_not_whole, *merged.skip_reasons]
+        return msgspec.structs.replace(merged, capturable=False, skip_reasons=reasons)
 
 
 def prepare(
@@ -261,7 +226,7 @@ def _prepare_graph(
             why_not = SkipReason("graph_break", f"Dynamo breaks the graph: {str(error).strip().splitlines()[0]}")
         except capture.CaptureRefused as refused:
             why_not = refused.reason
-    regions: list[GraphedRegion] = []
+    regions: list[PartitionedRegion] = []
     options |= {"cuda_graph": True, "on_graphed_region": lambda region: regions.append(region)}
     call = torch.compile(model, backend=_own_backend(), options=options)
     step = RegionGraphsStep(Iteration(call, model, inputs, training=training), regions, why_not)

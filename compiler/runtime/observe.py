@@ -25,6 +25,16 @@ class Observer:
         self.mark: Mark | None = None
 
 
+class StepLog:
+    """Listens only for which ``step`` is running; "" between regions."""
+
+    def __init__(self) -> None:
+        self.step = ""
+
+    def __call__(self, region: str, unit: str) -> None:
+        self.step = unit
+
+
 class NodeLog:
     """Listens during a capture: the nodes that are new in the graph since the last mark are the last step's.
 
@@ -49,6 +59,11 @@ class NodeLog:
             self.units.setdefault(node, self._current)
         self._last = nodes[-1] if nodes else None
         self._current = (region, unit)
+
+    @property
+    def step(self) -> str:
+        """The step that is running, or ""."""
+        return self._current[1]
 
     def _captured_nodes(self) -> list[int]:
         graph = driver.capturing_graph(torch._C._cuda_getCurrentRawStream(self._device.index))

@@ -47,7 +47,7 @@ class OutputPlan:
     """Turns the tensors a graph writes into what a call returns.
 
     Attributes:
-        returned: how many outputs go to the user, the rest being saved for a backward; None where all do.
+        saved: positions of the outputs that are saved for a backward and do not go to the user.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OutputPlan:
         cloned: set[int],
         *,
         clone_all: bool = False,
-        returned: int | None = None,
+        saved: frozenset[int] = frozenset(),
     ) -> None:
         """
         Args:
@@ -65,7 +65,7 @@ class OutputPlan:
             arguments: the tensors and values that it was captured with; they are not kept.
             cloned: positions of ``outputs`` that are copied, shared by all graphs of a region, which add to it.
         """
-        self.returned = returned
+        self.saved = saved
         self._cloned_positions = cloned
         self._clone_all = clone_all
         self._owned: list[Tensor] = []

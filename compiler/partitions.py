@@ -1,0 +1,111 @@
+"""A region's schedule cut into the parts that a CUDA Graph can hold and the steps that have to run outside.
+
+A step is refused for what is known of it before anything runs: it waits for the GPU, works on the CPU, needs a size or
+a number that only the GPU knows, or is an op that says of itself that it must not be captured. What else cannot be
+captured is found by trying (``runtime/partitioned.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from compiler.ir import Extern, Program, ScalarRef, TensorRef
+from compiler.provenance import provenance_of
+from compiler.report import ExternReason, SkipReason
+from compiler.schedule import Launch, Scheduled
+
+_RULES = {
+    ExternReason.HOST_SYNC: ("host_sync", "the CPU waits for a value of the GPU, which a captured graph cannot do"),
+    ExternReason.DATA_DEPENDENT_SHAPE: ("data_dependent_shape", "a size is known only when the GPU has computed it"),
+    ExternReason.CPU_TENSOR: ("cpu_op", "it works on CPU tensors, which a captured graph would freeze"),
+}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Steps ``first`` to ``last`` (exclusive) of a schedule, as a function from what it reads to what it makes.
+
+    ``captured``: a CUDA Graph may hold it. ``reads`` and ``makes`` name variables of the wrapper; ``makes`` only those
+    that a later piece or the caller needs.
+    """
+
+    first: int
+    last: int
+    captured: bool
+    reads: tuple[str, ...]
+    makes: tuple[str, ...]
+
+
+def refused_steps(steps: Sequence[Scheduled], graph: torch.fx.GraphModule) -> dict[int, SkipReason]:
+    """Positions of the steps that no graph can hold, each with its reason, FX node and source line."""
+    nodes = {node.name: node for node in graph.graph.nodes}
+    numbers = {
+        name
+        for step in steps
+        if isinstance(step, Extern)
+        for name, output in zip(step.result_names, step.outputs, strict=True)
+        if output is None
+    }
+    found = {}
+    for position, step in enumerate(steps):
+        rule = _refusal(step, numbers) if isinstance(step, Extern) else None
+        if rule is not None and isinstance(step, Extern):
+            node = nodes.get(step.fx_node)
+            frames = provenance_of(node).frames if node is not None else []
+            op = str(node.target) if node is not None else step.name
+            found[position] = SkipReason(rule[0], f"{op}: {rule[1]}", step.fx_node, frames[0] if frames else None)
+    return found
+
+
+def _refusal(step: Extern, numbers: Collection[str]) -> tuple[str, str] | None:
+    if step.reason in _RULES:
+        return _RULES[step.reason]
+    if torch.Tag.cudagraph_unsafe in getattr(step.target, "tags", ()):
+        return "unsafe_op", "the op is tagged as unsafe in a CUDA Graph"
+    if any(name in numbers for name in step.reads):
+        return "host_sync", "it uses a number that the CPU reads from the GPU at every call"
+    if any(not isinstance(size, int) for buffer in step.outputs if buffer is not None for size in buffer.size):
+        return _RULES[ExternReason.DATA_DEPENDENT_SHAPE]
+    return None
+
+
+def split(program: Program, steps: Sequence[Scheduled], refused: Mapping[int, object]) -> list[Piece]:
+    """The schedule as pieces, in order: runs of steps that can be captured, and runs of those that cannot.
+
+    A single launch gains nothing from a graph, so alone between two refused steps it runs as they do.
+    """
+    bounds: list[tuple[int, int, bool]] = []
+    for position in range(len(steps)):
+        captured = position not in refused
+        if bounds and bounds[-1][2] is captured:
+            bounds[-1] = (bounds[-1][0], position + 1, captured)
+        else:
+            bounds.append((position, position + 1, captured))
+    merged: list[tuple[int, int, bool]] = []
+    for first, last, captured in bounds:
+        worth = captured and (last - first > 1 or len(bounds) == 1)
+        if merged and merged[-1][2] is worth:
+            merged[-1] = (merged[-1][0], last, worth)
+        else:
+            merged.append((first, last, worth))
+    returned = {x.buffer.name if isinstance(x, TensorRef) else x.name for x in _references(program.outputs)}
+    pieces = []
+    for first, last, captured in merged:
+        made = list(dict.fromkeys(name for step in steps[first:last] for name in made_by(step)))
+        before = [name for step in steps[first:last] for name in step.reads if name not in made]
+        needed = returned | {name for step in steps[last:] for name in step.reads}
+        reads = tuple(n for n in dict.fromkeys(before) if n not in program.constants)
+        pieces.append(Piece(first, last, captured, reads, tuple(n for n in made if n in needed)))
+    return pieces
+
+
+def made_by(step: Scheduled) -> tuple[str, ...]:
+    """Names of the variables that a step makes."""
+    return tuple(b.name for b in step.stored) if isinstance(step, Launch) else step.result_names
+
+
+def _references(outputs: Sequence[object]) -> list[TensorRef | ScalarRef]:
+    return [x for x in outputs if isinstance(x, TensorRef | ScalarRef)]

@@ -1,0 +1,280 @@
+"""A compiled region in CUDA Graphs: in one where it can be captured whole, else in one for each part that can.
+
+Steps that no graph can hold run between the graphs, as they would without. Some are known beforehand
+(``compiler/partitions.py``); one that is found by a capture that fails is taken out, and the rest is cut anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from compiler.codegen.wrapper import generate_piece, generate_return, input_names
+from compiler.ir import Extern, ScalarRef, TensorRef
+from compiler.partitions import Piece, refused_steps, split
+from compiler.provenance import provenance_of
+from compiler.region import CompiledRegion
+from compiler.report import CudaGraph, GraphNode, SkipReason
+from compiler.runtime.cuda_graph import GraphedRegion, InputUse
+from compiler.runtime.executable import Call, Executable, Launcher, build
+from compiler.runtime.observe import Mark, Observer
+from compiler.runtime.pool import GraphPool, Run
+from compiler.schedule import Launch
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """What the regions of one compilation share."""
+
+    pool: GraphPool
+    observer: Observer
+    capacity: int = 4
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A piece as it runs. ``graphed`` is None where it runs without a graph."""
+
+    piece: Piece
+    run: Run
+    graphed: GraphedRegion | None
+    done_with: tuple[str, ...]  # variables that no later part needs
+
+
+class PartitionedRegion:
+    """Calls a region through CUDA Graphs: ``region(inputs) -> outputs``, the numbers always those of the plain region.
+
+    Not for several threads at once where it is in parts.
+    """
+
+    def __init__(
+        self,
+        region: CompiledRegion,
+        whole: Run,
+        launchers: Mapping[str, Launcher],
+        settings: GraphSettings,
+        *,
+        static: frozenset[int],
+        mutated: frozenset[int],
+        returned: int | None = None,
+    ) -> None:
+        """
+        Args:
+            whole: the region as one call, which may empty its list of inputs.
+            static, mutated, returned: as ``GraphedRegion`` has them; ``returned`` counts the outputs that go to the
+                user, those after them being saved for a backward.
+        """
+        self._region = region
+        self._whole = whole
+        self._launchers = launchers
+        self._settings = settings
+        self._inputs = input_names(region.program)
+        self._placeholders = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
+        self._static = static
+        self._mutated = mutated
+        self._saved = frozenset() if returned is None else frozenset(range(returned, len(region.program.outputs)))
+        self._refused = refused_steps(region.steps, region.graph)
+        self._parts: list[_Part] = []
+        self._single: GraphedRegion | None = None
+        self._cut()
+
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        """Run on ``inputs``; the outputs in the order of the region's."""
+        if self._single is not None:
+            results = self._single(inputs)
+            if self._single.refused_step:
+                self._take_out(self._single)
+            return results
+        values = dict(zip(self._inputs, inputs, strict=True))
+        for part in self._parts:
+            made = part.run([values[name] for name in part.piece.reads])
+            values.update(zip(part.piece.makes, made, strict=True))
+            del made
+            for name in part.done_with:
+                del values[name]
+        refused = next((p.graphed for p in self._parts if p.graphed is not None and p.graphed.refused_step), None)
+        if refused is not None:
+            self._take_out(refused)
+        return list(self._return([values.get(name) for name in self._returned]))
+
+    @property
+    def graphs(self) -> list[GraphedRegion]:
+        """What is captured: the whole region, or its parts in order."""
+        if self._single is not None:
+            return [self._single]
+        return [part.graphed for part in self._parts if part.graphed is not None]
+
+    @property
+    def replays(self) -> int:
+        """Graphs that calls have replayed, of those that are kept."""
+        return sum(graphed.replays for graphed in self.graphs)
+
+    def facts(self) -> CudaGraph:
+        """What capture made of the region, its parts added up."""
+        if self._single is not None:
+            return self._single.facts()
+        merged = merge_facts([graphed.facts() for graphed in self.graphs])
+        return msgspec.structs.replace(
+            merged, capturable=False, skip_reasons=[*self._refused.values(), *merged.skip_reasons]
+        )
+
+    def _cut(self) -> None:
+        """Make the parts for the steps that are refused now, keeping those that stay as they were."""
+        region = self._region
+        if not self._refused:
+            uses = input_uses(region, self._placeholders, self._inputs, 0, len(region.steps))
+            self._single = self._graphed(self._whole, self._static, self._mutated, uses, self._saved)
+            return
+        known = {part.piece: part for part in self._parts}
+        pieces = split(region.program, region.steps, self._refused)
+        self._single = None
+        self._returned = list(
+            dict.fromkeys(
+                x.buffer.name if isinstance(x, TensorRef) else x.name
+                for x in region.program.outputs
+                if isinstance(x, TensorRef | ScalarRef)
+            )
+        )
+        self._returned = [name for name in self._returned if name not in region.program.constants]
+        self._return = build(*generate_return(region.program, self._returned), {})
+        self._parts = []
+        for number, piece in enumerate(pieces):
+            later = {*self._returned, *(name for after in pieces[number + 1 :] for name in after.reads)}
+            here = {*piece.reads, *piece.makes}
+            done_with = tuple(sorted(here - later))
+            part = known.get(piece)
+            self._parts.append(
+                _Part(piece, part.run, part.graphed, done_with) if part is not None else self._part(piece, done_with)
+            )
+
+    def _part(self, piece: Piece, done_with: tuple[str, ...]) -> _Part:
+        region = self._region
+        steps = region.steps[piece.first : piece.last]
+        static_names = {self._inputs[index] for index in self._static}
+        static = frozenset(i for i, name in enumerate(piece.reads) if name in static_names)
+        writes = {n for step in steps for n in (step.mutates if isinstance(step, Extern) else step.into.values())}
+        mutated = frozenset(i for i, name in enumerate(piece.reads) if name in writes)
+        run = self._executable(piece, static, mutated)
+        if not piece.captured:
+            return _Part(piece, run, None, done_with)
+        uses = input_uses(region, piece.reads, piece.reads, piece.first, piece.last)
+        outputs = enumerate(region.program.outputs)
+        saved_names = {x.buffer.name for i, x in outputs if i in self._saved and isinstance(x, TensorRef)}
+        saved = frozenset(i for i, name in enumerate(piece.makes) if name in saved_names)
+        graphed = self._graphed(run, static, mutated, uses, saved)
+        return _Part(piece, graphed, graphed, done_with)
+
+    def _executable(self, piece: Piece, static: frozenset[int], mutated: frozenset[int]) -> Run:
+        region = self._region
+        common = (region.program, region.steps, region.plan, region.kernels, piece)
+        call = build(*generate_piece(*common), self._launchers)
+
+        def observed(mark: Mark) -> Call:
+            text, names = generate_piece(*common, observed=region.name)
+            return build(text, {**names, "mark": mark}, self._launchers)
+
+        buffers = {b.name: b for b in (*region.program.inputs, *region.plan.buffers.values()) if b is not None}
+        return Executable(
+            call,
+            [buffers.get(name) for name in piece.reads],
+            static=static,
+            mutated=mutated,
+            observer=self._settings.observer,
+            observed_call=observed,
+        )
+
+    def _graphed(
+        self,
+        run: Run,
+        static: frozenset[int],
+        mutated: frozenset[int],
+        uses: Sequence[InputUse],
+        saved: frozenset[int],
+    ) -> GraphedRegion:
+        return GraphedRegion(
+            run,
+            static,
+            mutated_inputs=mutated,
+            uses=uses,
+            saved=saved,
+            capacity=self._settings.capacity,
+            fixed_layouts=True,
+            pool=self._settings.pool,
+            observer=self._settings.observer,
+        )
+
+    def _take_out(self, graphed: GraphedRegion) -> None:
+        """Leave the step that a capture failed at outside, from the next call on."""
+        region = self._region
+        names = [step.name for step in region.steps]
+        step, reason = graphed.refused_step, graphed.refusal
+        if reason is None or step not in names or names.index(step) in self._refused:
+            graphed.refused_step = ""
+            return
+        scheduled = region.steps[names.index(step)]
+        nodes = {node.name: node for node in region.graph.graph.nodes}
+        node = nodes.get(scheduled.origins[0]) if scheduled.origins else None
+        frames = provenance_of(node).frames if node is not None else []
+        op = f"{node.target}: " if node is not None else ""
+        self._refused[names.index(step)] = SkipReason(
+            reason.rule, op + reason.detail, node.name if node is not None else "", frames[0] if frames else None
+        )
+        self._cut()
+
+
+def input_uses(
+    region: CompiledRegion, labels: Sequence[str], inputs: Sequence[str], first: int, last: int
+) -> tuple[InputUse, ...]:
+    """Who reads each input of the steps ``first`` to ``last``: kernels, with its position among theirs, or others."""
+    steps = region.steps[first:last]
+    by_calls = {name for step in steps if isinstance(step, Extern) for name in (*step.reads, *step.mutates)}
+    # A kernel that goes on in an input's storage has its address under another name.
+    by_calls |= {name for step in steps if isinstance(step, Launch) for name in step.into.values()}
+    by_kernels: dict[str, list[tuple[str, int]]] = {}
+    for step in steps:
+        if isinstance(step, Launch):
+            for position, argument in enumerate(step.kernel.arguments):
+                by_kernels.setdefault(argument.name, []).append((step.name, position))
+    return tuple(
+        InputUse(label, tuple(by_kernels.get(name, ())), name != "_" and name not in by_calls)
+        for label, name in zip(labels, inputs, strict=True)
+    )
+
+
+def merge_facts(graphs: Sequence[CudaGraph]) -> CudaGraph:
+    """Several graphs of one iteration as one record: sums, and every reason."""
+    topology: list[GraphNode] = []
+    causes: dict[str, int] = {}
+    for facts in graphs:
+        topology += _shifted(facts.topology, len(topology))
+        for cause, times in facts.recaptures.items():
+            causes[cause] = causes.get(cause, 0) + times
+    return CudaGraph(
+        captured=any(facts.captured for facts in graphs),
+        capturable=all(facts.capturable for facts in graphs),
+        partitions=sum(facts.partitions for facts in graphs),
+        skip_reasons=[reason for facts in graphs for reason in facts.skip_reasons],
+        warmup_ms=sum(facts.warmup_ms for facts in graphs),
+        capture_ms=sum(facts.capture_ms for facts in graphs),
+        instantiate_ms=sum(facts.instantiate_ms for facts in graphs),
+        upload_ms=sum(facts.upload_ms for facts in graphs),
+        first_replay_ms=sum(facts.first_replay_ms for facts in graphs),
+        pool_bytes=max((facts.pool_bytes for facts in graphs), default=0),  # they share one
+        nodes=sum(facts.nodes for facts in graphs),
+        captures=sum(facts.captures for facts in graphs),
+        recaptures=causes,
+        copied_bytes=sum(facts.copied_bytes for facts in graphs),
+        topology=topology,
+        routes=[route for facts in graphs for route in facts.routes],
+    )
+
+
+def _shifted(topology: Sequence[GraphNode], by: int) -> list[GraphNode]:
+    """The nodes of one graph among those of several: their ids go on from the graphs before."""
+    return [
+        msgspec.structs.replace(node, id=node.id + by, dependencies=[before + by for before in node.dependencies])
+        for node in topology
+    ]
