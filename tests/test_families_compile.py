@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tests.graphs import compiled, launches
 
+aten = torch.ops.aten
 pytest.importorskip("triton", reason="kernels are Triton's")
 
 
@@ -35,8 +37,18 @@ def scans(x: Tensor, long: Tensor) -> list[Tensor]:
     return [(x.exp().cumsum(1) + x).relu(), *x.cummax(1), x.logcumsumexp(1), *columns, *long.cummax(1), long.cumsum(1)]
 
 
+def pools(x: Tensor) -> list[Tensor]:
+    largest, positions = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    geometry = ([3, 3], [2, 2], [1, 1], [1, 1], False)
+    back = aten.max_pool2d_with_indices_backward.default(largest, x, *geometry, positions)
+    means = F.avg_pool2d(x, 3, 2, 1, True, False)
+    geometry = ([3, 3], [2, 2], [1, 1], True, False, None)
+    return [largest, positions, back, means, aten.avg_pool2d_backward.default(means, x, *geometry)]
+
+
 FAMILIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "random numbers": (random_numbers, (torch.randn(16, 40).half(),)),
+    "pools": (pools, (torch.randn(2, 4, 19, 21).to(memory_format=torch.channels_last),)),
     "scans": (scans, (torch.randn(300, 40).half(), torch.randint(-24, 25, (3, 9001)) / 8)),
     "scatters": (scatters, (torch.randn(16, 40), torch.tensor([3, 15, 3, -1, 0]), torch.randint(0, 40, (16, 40)))),
 }

@@ -114,7 +114,7 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-FAMILIES = ("creation", "indexing", "pointwise", "random", "reductions", "scans", "scatter", "shapes", "views")
+FAMILIES = ("creation", "indexing", "pointwise", "pools", "random", "reductions", "scans", "scatter", "shapes", "views")
 
 
 @cache

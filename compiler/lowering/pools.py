@@ -1,0 +1,370 @@
+"""Pooling over small windows, and its gradients: each output reads its window, each input the windows it lies in.
+
+A window's elements stand in the kernel one by one, so only small ones are generated; nothing is written twice, so
+gradients need no atomic operations and come out the same every time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+
+from compiler.index import Expr, Index, floor_div, product
+from compiler.ir import IndexValue, Lazy, Value
+from compiler.lowering.graph import identity
+from compiler.lowering.reductions import accumulator
+from compiler.lowering.registry import NotLowered, Scope, lower
+from compiler.lowering.shapes import masked
+from compiler.ops import cast, const, op
+from compiler.report import ExternReason
+
+aten = torch.ops.aten
+MAX_TAPS = 25  # elements of a window, or windows over an element, that a kernel reads one by one
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How windows of ``kernel`` elements lie over one dimension of ``size``; there are ``count`` of them."""
+
+    size: int
+    count: int
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+
+    @property
+    def inside(self) -> bool:
+        """Whether every window lies within the dimension."""
+        return self.padding == 0 and (self.count - 1) * self.stride + (self.kernel - 1) * self.dilation < self.size
+
+    @property
+    def overlaps(self) -> int:
+        """The most windows that an element lies in."""
+        return -(-((self.kernel - 1) * self.dilation + 1) // self.stride)
+
+
+def _each(value: Any, rank: int) -> list[int]:
+    """One number a dimension from what ATen's ops take: a number, a list of one, or all of them."""
+    values = list(value) if isinstance(value, Sequence) else [value]
+    return values * rank if len(values) == 1 else values
+
+
+def _windows(
+    x: Sequence[int], out: Sequence[int], kernel: Any, stride: Any, padding: Any, dilation: Any, rank: int
+) -> list[Windows]:
+    kernels = _each(kernel, rank)
+    strides = _each(stride, rank) if stride is not None and stride != [] else kernels
+    parts = zip(x[-rank:], out[-rank:], kernels, strides, _each(padding, rank), _each(dilation, rank), strict=True)
+    return [Windows(*part) for part in parts]
+
+
+def _limit(taps: int, what: str) -> None:
+    if taps > MAX_TAPS:
+        raise NotLowered(f"{taps} {what}, more than {MAX_TAPS}", ExternReason.LIBRARY_IS_FASTER)
+
+
+def _between(expr: Expr, low: int | None, high: int | None) -> list[Value]:
+    place = IndexValue(torch.int64, expr)
+    tests = []
+    if low is not None:
+        tests.append(op("ge", torch.bool, place, const(low, torch.int64)))
+    if high is not None:
+        tests.append(op("lt", torch.bool, place, const(high, torch.int64)))
+    return tests
+
+
+def _all(tests: Sequence[Value]) -> Value | None:
+    result: Value | None = None
+    for test in tests:
+        result = test if result is None else op("logical_and", torch.bool, result, test)
+    return result
+
+
+def _taps(windows: Sequence[Windows], out: Index) -> Iterator[tuple[Index, Value | None]]:
+    """The elements of the window at ``out`` in row-major order: index, and whether that lies within (None: always)."""
+    for offsets in itertools.product(*(range(w.kernel) for w in windows)):
+        index, tests = [], []
+        for window, at, offset in zip(windows, out, offsets, strict=True):
+            place = sympy.expand(at * window.stride) - window.padding + offset * window.dilation
+            index.append(place)
+            if not window.inside:
+                tests += _between(place, 0 if window.padding else None, window.size)
+        yield tuple(index), _all(tests)
+
+
+def _covering(windows: Sequence[Windows], at: Index) -> Iterator[tuple[Index, Value | None]]:
+    """The windows that the element at ``at`` lies in: each one's number, and whether it is one (None: always)."""
+    for steps in itertools.product(*(range(w.overlaps) for w in windows)):
+        index, tests = [], []
+        for window, place, step in zip(windows, at, steps, strict=True):
+            number = floor_div(place + window.padding, window.stride) - step
+            index.append(number)
+            exact = window.stride == window.kernel and window.count * window.stride == window.size + window.padding
+            if not exact:
+                tests += _between(number, 0 if step else None, window.count)
+                if window.kernel % window.stride or window.kernel < window.stride:
+                    reach = sympy.expand(number * window.stride) - window.padding + window.kernel - place
+                    tests += _between(reach, 1, None)
+        yield tuple(index), _all(tests)
+
+
+def _read(x: Lazy, index: Index, inside: Value | None, other: float) -> Value:
+    return x.load(index) if inside is None else masked(x.load(index), inside, other)
+
+
+def _windowed_source(scope: Scope, x: Lazy, windows: Sequence[Windows]) -> Lazy:
+    """What windows read: memory where they overlap, else the value computed in place."""
+    return scope.realize(x) if any(w.overlaps > 1 for w in windows) else x
+
+
+# --- maxima --------------------------------------------------------------------------------------------------------
+
+
+@lower(aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default)
+def max_pool(
+    scope: Scope,
+    x: Lazy,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[Lazy, Lazy]:
+    """The largest element of each window and its position in the plane; NaN counts as the largest, the last one."""
+    values, positions = scope.output
+    rank = 2 if scope.node.target.overloadpacket is aten.max_pool2d_with_indices else 3
+    windows = _windows(x.size, tuple(values.shape), kernel, stride, padding, dilation, rank)
+    _limit(product([w.kernel for w in windows]), "elements in a window")
+    source = _windowed_source(scope, x, windows)
+    dtype = accumulator(x.dtype) if x.dtype.is_floating_point else x.dtype
+    lowest = identity("max", x.dtype)
+
+    def best(index: Index) -> tuple[Value, Value]:
+        plane, out = index[:-rank], index[-rank:]
+        found: Value = cast(lowest, dtype)
+        where = _flat([_first_inside(w, at) for w, at in zip(windows, out, strict=True)], windows)
+        for number, (place, inside) in enumerate(_taps(windows, out)):
+            value = cast(_read(source, (*plane, *place), inside, lowest.value), dtype)
+            here = _flat([IndexValue(torch.int64, p) for p in place], windows)
+            if number == 0 and inside is None:
+                found, where = value, here
+                continue
+            larger = op("gt", torch.bool, value, found)
+            if dtype.is_floating_point:
+                larger = op("logical_or", torch.bool, larger, op("isnan", torch.bool, value))
+            found, where = op("where", dtype, larger, value, found), op("where", torch.int64, larger, here, where)
+        return found, where
+
+    largest = scope.pointwise((source,), lambda index: cast(best(index)[0], values.dtype), values)
+    return largest, scope.pointwise((source,), lambda index: best(index)[1], positions)
+
+
+def _flat(places: Sequence[Value], windows: Sequence[Windows]) -> Value:
+    """A position in the plane as one number."""
+    result = places[0]
+    for place, window in zip(places[1:], windows[1:], strict=True):
+        if isinstance(result, IndexValue) and isinstance(place, IndexValue):
+            result = IndexValue(torch.int64, sympy.expand(result.expr * window.size) + place.expr)
+        else:
+            scaled = op("mul", torch.int64, result, const(window.size, torch.int64))
+            result = op("add", torch.int64, scaled, place)
+    return result
+
+
+def _first_inside(window: Windows, at: Expr) -> Value:
+    """The first element of a window that lies within: where the maximum is if all are the lowest number there is."""
+    start = IndexValue(torch.int64, sympy.expand(at * window.stride) - window.padding)
+    if not window.padding:
+        return start
+    zero = const(0, torch.int64)
+    if window.dilation == 1:
+        return op("where", torch.int64, op("lt", torch.bool, start, zero), zero, start)
+    step = const(window.dilation, torch.int64)
+    short = op("sub", torch.int64, const(window.dilation - 1, torch.int64), start)
+    steps = op("mul", torch.int64, op("trunc_div", torch.int64, short, step), step)
+    return op("where", torch.int64, op("lt", torch.bool, start, zero), op("add", torch.int64, start, steps), start)
+
+
+@lower(aten.max_pool2d_with_indices_backward.default, aten.max_pool3d_with_indices_backward.default)
+def max_pool_backward(
+    scope: Scope,
+    grad: Lazy,
+    x: Lazy,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    positions: Lazy,
+) -> Lazy:
+    """The gradients of the windows whose maximum an element is, added up."""
+    rank = 2 if scope.node.target.overloadpacket is aten.max_pool2d_with_indices_backward else 3
+    windows = _windows(x.size, grad.size, kernel, stride, padding, dilation, rank)
+    if any(w.dilation != 1 for w in windows):
+        raise NotLowered("the gradient of windows with gaps")
+    _limit(product([w.overlaps for w in windows]), "windows over an element")
+    sources = [scope.realize(t) if any(w.overlaps > 1 for w in windows) else t for t in (grad, positions)]
+    dtype = accumulator(grad.dtype)
+
+    def compute(index: Index) -> Value:
+        plane, at = index[:-rank], index[-rank:]
+        here = _flat([IndexValue(torch.int64, p) for p in at], windows)
+        total: Value | None = None
+        for number, valid in _covering(windows, at):
+            chosen = op("eq", torch.bool, _read(sources[1], (*plane, *number), valid, -1), here)
+            part = cast(_read(sources[0], (*plane, *number), valid, 0), dtype)
+            part = op("where", dtype, chosen, part, const(0, dtype))
+            total = part if total is None else op("add", dtype, total, part)
+        assert total is not None
+        return cast(total, scope.output.dtype)
+
+    output = scope.output
+    return scope.pointwise(sources, lambda index: cast(compute(index), output.dtype))
+
+
+# --- means ---------------------------------------------------------------------------------------------------------
+
+Divisor = Callable[[Index], Value]
+
+
+def _divisor(
+    windows: Sequence[Windows], padded: bool, fixed: int | None, dtype: torch.dtype
+) -> Callable[[Index], Value]:
+    """What the sum of the window at an index is divided by: the elements that count."""
+    whole = all(w.inside for w in windows)
+    within = all((w.count - 1) * w.stride + w.kernel <= w.size + 2 * w.padding for w in windows)
+    if fixed is not None or whole or (padded and within):
+        count = fixed if fixed is not None else product([w.kernel for w in windows])
+        return lambda out: const(count, dtype)
+
+    def counted(out: Index) -> Value:
+        result: Value | None = None
+        for window, at in zip(windows, out, strict=True):
+            start = sympy.expand(at * window.stride) - window.padding
+            low = 0 if not padded else -window.padding
+            high = window.size + (window.padding if padded else 0)
+            first = op("maximum", torch.int64, IndexValue(torch.int64, start), const(low, torch.int64))
+            last = IndexValue(torch.int64, start + window.kernel)
+            length = op("sub", torch.int64, op("minimum", torch.int64, last, const(high, torch.int64)), first)
+            result = length if result is None else op("mul", torch.int64, result, length)
+        assert result is not None
+        return cast(result, dtype)
+
+    return counted
+
+
+_AVERAGES = {aten.avg_pool1d: 1, aten.avg_pool2d: 2, aten.avg_pool3d: 3}
+
+
+@lower(aten.avg_pool1d.default, aten.avg_pool2d.default, aten.avg_pool3d.default)
+def avg_pool(
+    scope: Scope,
+    x: Lazy,
+    kernel: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Lazy:
+    """The mean of each window."""
+    rank = _AVERAGES[scope.node.target.overloadpacket]
+    windows = _windows(x.size, tuple(scope.output.shape), kernel, stride, padding, 1, rank)
+    return _mean(scope, x, windows, count_include_pad, divisor_override)
+
+
+def _mean(scope: Scope, x: Lazy, windows: Sequence[Windows], padded: bool, fixed: int | None) -> Lazy:
+    if not x.dtype.is_floating_point:
+        raise NotLowered("a mean of integers")
+    _limit(product([w.kernel for w in windows]), "elements in a window")
+    rank = len(windows)
+    source = _windowed_source(scope, x, windows)
+    dtype = accumulator(x.dtype)
+    divisor = _divisor(windows, padded, fixed, dtype)
+    output = scope.output
+
+    def compute(index: Index) -> Value:
+        plane, out = index[:-rank], index[-rank:]
+        total: Value | None = None
+        for place, inside in _taps(windows, out):
+            value = cast(_read(source, (*plane, *place), inside, 0), dtype)
+            total = value if total is None else op("add", dtype, total, value)
+        assert total is not None
+        return cast(op("div", dtype, total, divisor(out)), output.dtype)
+
+    return scope.pointwise((source,), compute)
+
+
+@lower(aten.avg_pool2d_backward.default, aten.avg_pool3d_backward.default)
+def avg_pool_backward(
+    scope: Scope,
+    grad: Lazy,
+    x: Lazy,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None = None,
+) -> Lazy:
+    """The gradients of the windows that an element lies in, each its part."""
+    rank = 2 if scope.node.target.overloadpacket is aten.avg_pool2d_backward else 3
+    windows = _windows(x.size, grad.size, kernel, stride, padding, 1, rank)
+    return _spread_mean(scope, grad, windows, count_include_pad, divisor_override)
+
+
+def _spread_mean(scope: Scope, grad: Lazy, windows: Sequence[Windows], padded: bool, fixed: int | None) -> Lazy:
+    _limit(product([w.overlaps for w in windows]), "windows over an element")
+    rank = len(windows)
+    source = _windowed_source(scope, grad, windows)
+    dtype = accumulator(grad.dtype)
+    divisor = _divisor(windows, padded, fixed, dtype)
+    output = scope.output
+
+    def compute(index: Index) -> Value:
+        plane, at = index[:-rank], index[-rank:]
+        total: Value | None = None
+        for number, valid in _covering(windows, at):
+            part = cast(_read(source, (*plane, *number), valid, 0), dtype)
+            share = op("div", dtype, part, divisor(number))
+            if valid is not None:  # there a divisor may be 0
+                share = op("where", dtype, valid, share, const(0, dtype))
+            total = share if total is None else op("add", dtype, total, share)
+        assert total is not None
+        return cast(total, output.dtype)
+
+    return scope.pointwise((source,), compute)
+
+
+def _even(x: Sequence[int], out: Sequence[int], rank: int) -> list[Windows] | None:
+    """The windows of an adaptive pool where they are equal and lie side by side, else None."""
+    pairs = list(zip(x[-rank:], out[-rank:], strict=True))
+    if any(not count or size % count for size, count in pairs):
+        return None
+    return [Windows(size, count, size // count, size // count, 0, 1) for size, count in pairs]
+
+
+@lower(aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default)
+def adaptive_avg_pool(scope: Scope, x: Lazy, out: Sequence[int]) -> Lazy:
+    """Means of as many windows as asked for, where those are equal."""
+    rank = 2 if scope.node.target.overloadpacket is aten._adaptive_avg_pool2d else 3
+    windows = _even(x.size, tuple(scope.output.shape), rank)
+    if windows is None:
+        raise NotLowered("windows of several sizes")
+    return _mean(scope, x, windows, True, None)
+
+
+@lower(aten._adaptive_avg_pool2d_backward.default, aten._adaptive_avg_pool3d_backward.default)
+def adaptive_avg_pool_backward(scope: Scope, grad: Lazy, x: Lazy) -> Lazy:
+    """The gradient of an element's window, its part."""
+    rank = 2 if scope.node.target.overloadpacket is aten._adaptive_avg_pool2d_backward else 3
+    windows = _even(x.size, grad.size, rank)
+    if windows is None:
+        raise NotLowered("windows of several sizes")
+    return _spread_mean(scope, grad, windows, True, None)
