@@ -71,9 +71,13 @@ def compile_model(
     """
     import torch
 
+    if compiler == "inductor":
+        return _with_inductor(
+            model, tuple(inputs), source, target, training, dynamic, dict(options or {}), on_stage, dict(files or {})
+        )
     if compiler != "fusescope":
         raise CompileError(
-            f"The compiler {compiler!r} cannot be inspected yet", hint="Use the compiler fusescope.", stage="capture"
+            f"There is no compiler {compiler!r}", hint="The compilers are fusescope and inductor.", stage="capture"
         )
     from compiler.backend import Session, fusescope
     from compiler.dynamo_log import watch_dynamo
@@ -111,6 +115,41 @@ def compile_model(
     report.stages = [*stages, Stage("report", report_ms)]
     notify(StageEvent("report", "", 1.0, report_ms))
     return Compilation(report, compiled, model, args, session.observer)
+
+
+def _with_inductor(
+    model: Any,
+    inputs: tuple[Any, ...],
+    source: str,
+    target: Target,
+    training: bool,
+    dynamic: bool,
+    options: dict[str, str],
+    on_stage: OnStage | None,
+    files: dict[str, str],
+) -> Compilation:
+    import torch
+
+    from compiler.inductor.compile import compile_with_inductor
+
+    torch._dynamo.reset()
+    if target.local:
+        model, inputs = to_gpu(model, inputs)
+    report, compiled = compile_with_inductor(
+        model,
+        lambda call: run_once(call, inputs, training),
+        source=source,
+        target=target,
+        training=training,
+        dynamic=dynamic,
+        options=options,
+        files=files,
+        versions=versions(),
+        on_stage=on_stage or (lambda event: None),
+    )
+    if not report.regions:
+        raise _nothing_captured(report.graph_breaks)
+    return Compilation(report, compiled, model, inputs)
 
 
 def _nothing_captured(breaks: Sequence[GraphBreak]) -> CompileError:

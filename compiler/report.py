@@ -60,6 +60,7 @@ class RefusalRule(StrEnum):
     REDUCTION_SPLIT = "reduction_split"
     NOT_PROFITABLE = "not_profitable"
     OPTION = "option"  # an option of the compilation forbids it
+    COMPILER_RULE = "compiler_rule"  # a rule of that compiler alone; its own words are in the detail
     NO_REASON_RECORDED = "no_reason_recorded"
 
 
@@ -146,6 +147,18 @@ class Refusal(msgspec.Struct, omit_defaults=True):
     rule: RefusalRule
     detail: str
     bytes_lost: int = 0  # memory traffic that fusing them would have saved (estimated)
+
+
+class SchedulerNode(msgspec.Struct, omit_defaults=True):
+    """A loop nest or library call as the scheduler had it before fusion; ``unit`` says where it went."""
+
+    name: str
+    kind: str  # "computed", "template", "extern", "nop", "foreach"
+    nodes: list[str]  # FX nodes
+    reads: list[str] = []  # buffers
+    writes: list[str] = []
+    bytes: int = 0  # read and written if it ran alone (estimated)
+    unit: str = ""  # the group or extern call that it became part of; "" where it was dropped
 
 
 class BufferPlan(msgspec.Struct, omit_defaults=True):
@@ -267,6 +280,7 @@ class Region(msgspec.Struct, omit_defaults=True):
     cuda_graph: CudaGraph = msgspec.field(default_factory=CudaGraph)
     wrapper: str = ""  # the generated program that launches kernels and extern calls in order
     fx_text: str = ""  # the ATen graph as Python text
+    scheduler_nodes: list[SchedulerNode] = []  # before fusion, where the compiler has such a stage
     graphs: dict[str, str] = {}  # further stages' graphs by name ("dynamo", "joint", "post_grad") as Python text
 
 

@@ -33,6 +33,7 @@ REFUSAL_RULES: dict[RefusalRule, str] = {
     RefusalRule.REDUCTION_SPLIT: "the reduction is split over blocks",
     RefusalRule.NOT_PROFITABLE: "fusing them would not save memory traffic",
     RefusalRule.OPTION: "an option of the compilation forbids it",
+    RefusalRule.COMPILER_RULE: "by a rule of this compiler",
     RefusalRule.NO_REASON_RECORDED: "the compiler recorded no reason",
 }
 

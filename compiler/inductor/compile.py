@@ -1,0 +1,185 @@
+"""A model through the real TorchInductor, with the same report as our own compiler's."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+
+from compiler.dynamo_log import DynamoLog, watch_dynamo
+from compiler.errors import CompileError
+from compiler.inductor.describe import describe_inductor_kernels, describe_inductor_region
+from compiler.inductor.fake_gpu import fake_gpu
+from compiler.inductor.hooks import LaunchFacts
+from compiler.inductor.kernels import InductorKernel, chosen_configs, compile_kernels, kernels_in
+from compiler.inductor.options import parse_config
+from compiler.inductor.run import InductorRegion, InductorRun, inductor_backend
+from compiler.region import OnStage, StageEvent
+from compiler.report import Report, Stage, Target
+
+RunOnce = Callable[[Callable[..., Any]], None]
+
+
+def compile_with_inductor(
+    model: Any,
+    run_once: RunOnce,
+    *,
+    source: str,
+    target: Target,
+    training: bool,
+    dynamic: bool,
+    options: Mapping[str, str],
+    files: Mapping[str, str],
+    versions: Mapping[str, str],
+    on_stage: OnStage,
+) -> tuple[Report, Callable[..., Any]]:
+    """Compile ``model`` by calling it once through ``run_once``. Returns the report and the compiled model.
+
+    Raises:
+        CompileError: a stage could not do its work; the message is one sentence.
+    """
+    config = parse_config(options)
+    if not target.local:
+        _refuse_timing(config)
+    run = InductorRun(target, config, on_stage)
+    on_stage(StageEvent("capture", "", 0.0))
+    start = time.perf_counter()
+    with watch_dynamo() as dynamo:
+        compiled = torch.compile(model, backend=inductor_backend(run), dynamic=dynamic or None)
+        run_once(compiled)
+    capture_ms = (time.perf_counter() - start) * 1e3 - sum(region.ms for region in run.regions)
+    stages = [Stage("capture", max(capture_ms, 0.0))]
+    on_stage(StageEvent("capture", "", 0.95, stages[0].ms))
+    for region in run.regions:
+        stages += [Stage(name, ms, region.name) for name, ms in region.facts.stages.items()]
+    kernels, compile_ms = _kernels(run)
+    stages.append(Stage("compile", compile_ms))
+    on_stage(StageEvent("report", "", 0.95))
+    start = time.perf_counter()
+    report = _report(run, dynamo, kernels, source, training, options, files, versions)
+    stages.append(Stage("report", (time.perf_counter() - start) * 1e3))
+    report.stages = stages
+    on_stage(StageEvent("report", "", 1.0, stages[-1].ms))
+    return report, compiled
+
+
+# They choose between kernels by running them.
+_TIMED_OPTIONS = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "coordinate_descent_tuning")
+
+
+def _refuse_timing(config: Mapping[str, Any]) -> None:
+    """Raises CompileError where an option needs times that no GPU is here to give."""
+    for name in _TIMED_OPTIONS:
+        if config.get(name):
+            raise CompileError(
+                f"Inductor's option {name} chooses by timing kernels, and the target is not this machine's GPU",
+                stage="capture",
+                hint="Leave the option out, or compile for the target local on a machine with a GPU.",
+            )
+
+
+def _kernels(run: InductorRun) -> tuple[list[InductorKernel], float]:
+    """The kernels of all regions, compiled. A name that regions use for different kernels gets a number in them all."""
+    start = time.perf_counter()
+    run.on_stage(StageEvent("compile", "", 0.8))
+    found: dict[str, InductorKernel] = {}
+    chosen: dict[str, Any] = {}
+    for region in run.regions:
+        configs = chosen_configs(region.facts.module)
+        for name, kernel in kernels_in(region.facts.wrapper).items():
+            shown = name
+            if name in found and found[name].source != kernel.source:
+                shown = _renamed(region, name, found)
+                kernel = kernels_in(region.facts.wrapper)[shown]
+            found.setdefault(shown, kernel)
+            if name in configs:
+                chosen[shown] = configs[name]
+
+    def told(done: float) -> None:
+        run.on_stage(StageEvent("compile", "", 0.8 + 0.15 * done))
+
+    with nullcontext() if run.target.local else fake_gpu(run.target):
+        compile_kernels(list(found.values()), run.target, chosen, told)
+    ms = (time.perf_counter() - start) * 1e3
+    run.on_stage(StageEvent("compile", "", 0.95, ms))
+    return list(found.values()), ms
+
+
+def _renamed(region: InductorRegion, name: str, taken: Mapping[str, Any]) -> str:
+    """Give a kernel of ``region`` a name that no other region uses, in its wrapper and launches. Returns the name."""
+    numbers = itertools.count(2)
+    fresh = f"{name}_{region.name}"
+    while fresh in taken:
+        fresh = f"{name}_{region.name}_{next(numbers)}"
+    region.facts.wrapper = re.sub(rf"\b{re.escape(name)}\b", fresh, region.facts.wrapper)
+    for launch in region.facts.launches:
+        if launch.kernel == name:
+            launch.kernel = fresh
+    return fresh
+
+
+def _report(
+    run: InductorRun,
+    dynamo: DynamoLog,
+    kernels: Sequence[InductorKernel],
+    source: str,
+    training: bool,
+    options: Mapping[str, str],
+    files: Mapping[str, str],
+    versions: Mapping[str, str],
+) -> Report:
+    by_name = {kernel.name: kernel for kernel in kernels}
+    regions = [describe_inductor_region(region, by_name) for region in run.regions]
+    launches: dict[str, list[LaunchFacts]] = {}
+    for region in run.regions:
+        for launch in region.facts.launches:
+            launches.setdefault(launch.kernel, []).append(launch)
+    return Report(
+        compiler="inductor",
+        source=source,
+        target=run.target,
+        versions=dict(versions),
+        options=dict(options),
+        training=training,
+        regions=regions,
+        kernels=describe_inductor_kernels(regions, launches, kernels, run.target),
+        graph_breaks=dynamo.graph_breaks,
+        guards=dynamo.guards,
+        recompiles=dynamo.recompiles,
+        sources=dict(files),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        notes=[*run.notes, *_notes(run, kernels)],
+    )
+
+
+def _notes(run: InductorRun, kernels: Sequence[InductorKernel]) -> list[str]:
+    notes = []
+    missing = list(dict.fromkeys(text for region in run.regions for text in region.facts.missing))
+    if missing:
+        notes.append(f"torch {torch.__version__} does not tell: {'; '.join(missing)}.")
+    untimed = [k for k in kernels if not k.timed and not k.error]
+    if untimed:
+        notes.append(
+            f"Inductor times several configurations of {len(untimed)} kernels when they are first launched; "
+            "with no launch to time, the first of each is shown."
+        )
+    failed = [k for k in kernels if k.error]
+    if failed:
+        notes.append(f"{len(failed)} kernels did not compile for {run.target.name}; each has its error.")
+    if not any(region.facts.cudagraphs for region in run.regions):
+        notes.append(
+            "Inductor's CUDA Graphs are off unless asked for (option triton.cudagraphs=True); "
+            "partitions and skip reasons say what they would do."
+        )
+    if not run.target.local:
+        notes.append(
+            f"Compiled for {run.target.title} on a machine without that GPU; nothing was measured. "
+            "Models are traced on the CPU: copies between CPU and GPU leave no trace."
+        )
+    return notes

@@ -1,0 +1,255 @@
+"""A GPU that is not there: while the context is open, torch, Inductor and Triton are told that they run on the target.
+
+Nothing can be run in it, only compiled: tensors on the target are fake ones. Everything that is changed for it is put
+back on the way out, whatever happened inside.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from compiler.inductor.bindings import OpsInstead
+from compiler.inductor.patching import replaced
+from compiler.report import Target
+
+DEVICE = torch.device("cuda", 0)
+
+# Modules with functions that remember an answer about the device.
+_REMEMBERING = (
+    "torch.utils._triton",
+    "torch._inductor.utils",
+    "torch._inductor.runtime.hints",
+    "torch._inductor.runtime.triton_compat",
+    "torch._inductor.runtime.triton_helpers",
+    "torch._inductor.runtime.triton_heuristics",
+    "torch._inductor.codegen.common",
+    "torch._inductor.codegen.triton",
+    "torch._inductor.codegen.triton_utils",
+    "torch._inductor.codegen.wrapper",
+    "torch._inductor.choices",
+    "torch._inductor.scheduler",
+    "torch._inductor.ir",
+)
+
+
+@contextmanager
+def fake_gpu(target: Target) -> Iterator[None]:
+    """Answer for ``target`` wherever torch, Inductor or Triton asks about the GPU."""
+    import torch._inductor.compile_fx
+    import torch._inductor.runtime.triton_heuristics
+    import torch._inductor.utils
+    from torch._inductor.constant_folding import ConstantFolder
+    from triton.runtime import driver
+
+    properties = device_properties(target)
+    capability = (properties.major, properties.minor)
+    answers: dict[str, Callable[..., Any]] = {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "_is_compiled": lambda: True,
+        "_lazy_init": lambda: None,
+        "init": lambda: None,
+        "synchronize": lambda device=None: None,
+        "current_device": lambda: 0,
+        "set_device": lambda device: None,
+        "device_count": lambda: 1,
+        "get_device_name": lambda device=None: target.title,
+        "get_device_properties": lambda device=None: properties,
+        "get_device_capability": lambda device=None: capability,
+        "get_arch_list": lambda: [f"sm_{target.arch}"],
+        "is_bf16_supported": lambda including_emulation=True: True,
+        "is_tf32_supported": lambda: properties.major >= 8,
+        "_exchange_device": lambda device: 0,
+        "_maybe_exchange_device": lambda device: 0,
+        "get_rng_state": lambda device=0: torch.zeros(16, dtype=torch.uint8),
+        "set_rng_state": lambda state, device=0: None,
+        "memory_allocated": lambda device=None: 0,
+        "mem_get_info": lambda device=None: (properties.total_memory, properties.total_memory),
+    }
+    with ExitStack() as stack:
+        stack.callback(_forget_answers)
+        for name, answer in answers.items():
+            stack.enter_context(replaced(torch.cuda, name, answer))
+        hip = "6.4" if target.backend == "hip" else None
+        stack.enter_context(replaced(torch.version, "hip", hip))
+        stack.enter_context(replaced(torch._subclasses.fake_tensor, "init_gpu_context", lambda device: None))
+        # constants stay what they are; torch decides by is_available(), which is answered for the target here
+        stack.enter_context(replaced(FakeTensorMode, "avoid_device_init", property(lambda mode: True)))
+        if not torch.backends.cuda.is_built():
+            stack.enter_context(OpsInstead())
+            lookup_seed = torch.ops.prims.inductor_lookup_seed.default
+            stack.enter_context(replaced(lookup_seed, "prim_meta_impl", _lookup_seed))
+        stack.enter_context(replaced(torch._inductor.runtime.triton_helpers, "set_driver_to_gpu", lambda: None))
+        stack.enter_context(replaced(torch._inductor.utils, "get_gpu_dram_gbps", lambda: target.bandwidth_gbs))
+        stack.enter_context(replaced(torch._inductor.utils, "get_device_tflops", lambda dtype: _tflops(dtype, target)))
+        stack.enter_context(replaced(ConstantFolder, "run", _on_cpu(ConstantFolder.run)))
+        stack.enter_context(_device_interface(answers, target))
+        stack.enter_context(_triton_driver(driver, target))
+        _forget_answers()
+        yield
+
+
+def _on_cpu(real: Callable[..., Any]) -> Callable[..., Any]:
+    """``real``, which computes with real constants, computing them on the CPU: their values are what counts."""
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        with _CpuInstead():  # type: ignore[no-untyped-call]
+            return real(*args, **keywords)
+
+    return call
+
+
+class _CpuInstead(TorchDispatchMode):
+    """Ops asked for the GPU run on the CPU."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = pytree.tree_map_only(torch.device, lambda device: torch.device("cpu"), (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def _lookup_seed(seeds: torch.Tensor, index: int) -> Any:
+    """The shape of one seed; Inductor's own answer indexes a tensor where no function mode reaches."""
+    from torch import _prims
+
+    return _prims.TensorMeta(shape=(), strides=(), dtype=seeds.dtype, device=seeds.device)
+
+
+def _tflops(dtype: torch.dtype, target: Target) -> float:
+    return target.tflops_fp32 if dtype == torch.float32 else target.tflops_fp16
+
+
+def device_properties(target: Target) -> Any:
+    """What ``torch.cuda.get_device_properties`` would return on ``target``."""
+    hip = target.backend == "hip"
+    major, minor = (9, 4) if hip else divmod(int(target.arch), 10)
+    threads = _threads_per_multiprocessor(target)
+    return SimpleNamespace(
+        name=target.title,
+        major=major,
+        minor=minor,
+        gcnArchName=str(target.arch) if hip else "",
+        multi_processor_count=target.multiprocessors,
+        warp_size=target.warp_size,
+        L2_cache_size=target.l2_bytes,
+        total_memory=int(target.memory_gb * 1e9),
+        regs_per_multiprocessor=target.registers,
+        max_threads_per_multi_processor=threads,
+        max_threads_per_block=1024,
+        shared_memory_per_block=64 * 1024 if hip else 48 * 1024,
+        shared_memory_per_block_optin=target.shared_bytes,
+        shared_memory_per_multiprocessor=target.shared_bytes + (0 if hip else 1024),
+    )
+
+
+def _threads_per_multiprocessor(target: Target) -> int:
+    from compiler.occupancy import LIMITS
+
+    limits = LIMITS.get(target.arch)
+    return (limits.warps if limits is not None else 64) * target.warp_size
+
+
+@contextmanager
+def _device_interface(answers: dict[str, Callable[..., Any]], target: Target) -> Iterator[None]:
+    """Register an interface of the target for "cuda", and the former ones again afterwards."""
+    from torch._dynamo import device_interface as di
+
+    dict(di.get_registered_device_interfaces())  # its first use registers the real ones, over any that were there
+    before = {name: di.device_interfaces.get(name) for name in ("cuda", "cuda:0")}
+    properties = answers["get_device_properties"]()
+    arch = target.arch
+
+    class FakeCudaInterface(di.CudaInterface):
+        """What Inductor asks of a GPU."""
+
+        class Worker:
+            """The same, as asked in a compile worker."""
+
+            set_device = staticmethod(lambda device: None)
+            current_device = staticmethod(lambda: 0)
+            get_device_properties = staticmethod(lambda device=None: properties)
+
+        current_device = staticmethod(answers["current_device"])
+        set_device = staticmethod(answers["set_device"])
+        device_count = staticmethod(answers["device_count"])
+        synchronize = staticmethod(answers["synchronize"])
+        get_device_properties = staticmethod(lambda device=None: properties)
+        get_raw_stream = staticmethod(lambda index=0: 0)
+        exchange_device = staticmethod(answers["_exchange_device"])
+        maybe_exchange_device = staticmethod(answers["_maybe_exchange_device"])
+        memory_allocated = staticmethod(answers["memory_allocated"])
+        is_bf16_supported = staticmethod(answers["is_bf16_supported"])
+        is_available = staticmethod(answers["is_available"])
+        get_compute_capability = staticmethod(lambda device=None: arch)
+        is_triton_capable = staticmethod(lambda device=None: True)
+        raise_if_triton_unavailable = staticmethod(lambda device=None: None)
+
+    try:
+        for name in before:
+            di.register_interface_for_device(name, FakeCudaInterface)
+        yield
+    finally:
+        for name, interface in before.items():
+            if interface is None:
+                di.device_interfaces.pop(name, None)
+            else:
+                di.device_interfaces[name] = interface
+
+
+@contextmanager
+def _triton_driver(driver: Any, target: Target) -> Iterator[None]:
+    """Make a driver active that knows the target and can run nothing."""
+    from compiler.targets import gpu_target
+
+    gpu = gpu_target(target)
+
+    class FakeDriver:
+        """What Triton asks of the active driver while it only compiles."""
+
+        def get_current_target(self) -> Any:
+            return gpu
+
+        def get_current_device(self) -> int:
+            return 0
+
+        def set_current_device(self, device: int) -> None:
+            return None
+
+        def get_current_stream(self, device: int) -> int:
+            return 0
+
+        def get_active_torch_device(self) -> torch.device:
+            return DEVICE
+
+        @staticmethod
+        def is_active() -> bool:
+            return True
+
+    before = driver._active
+    driver.set_active(FakeDriver())
+    try:
+        yield
+    finally:
+        driver._active = before
+
+
+def _forget_answers() -> None:
+    """Empty the caches of functions that remember what the device is."""
+    for name in _REMEMBERING:
+        module = sys.modules.get(name)
+        for value in list(vars(module).values()) if module else ():
+            if isinstance(value, functools._lru_cache_wrapper) and "init" not in value.__name__:
+                value.cache_clear()
+    from torch._inductor.runtime.hints import DeviceProperties
+
+    create = DeviceProperties.create
+    getattr(create, "cache_clear", lambda: None)()

@@ -1,0 +1,140 @@
+"""Inductor's Triton kernels as its wrapper defines them, compiled by Inductor's own code for the target."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.codegen.binary import BinaryFacts, read_binary
+from compiler.inductor.patching import replaced
+from compiler.region import MAX_COMPILE_THREADS, PARSE_ATTEMPTS, error_text
+from compiler.report import Target
+
+_DEFINITION = re.compile(r"^(\w+) = async_compile\.triton\('(\w+)', r?'''(.*?)'''", re.M | re.S)
+
+
+@dataclass
+class InductorKernel:
+    """A kernel, the configuration it is shown in, and what compiling it told."""
+
+    name: str
+    source: str
+    function: str  # the name that the source defines
+    binary: BinaryFacts = field(default_factory=BinaryFacts)
+    config: dict[str, int] = field(default_factory=dict)
+    configurations: int = 0
+    timed: bool = False  # the configuration is the one that Inductor chose by timing, or there is only one
+    grid_of: Callable[[Mapping[str, int]], list[int]] | None = None
+    error: str = ""
+
+
+def kernels_in(wrapper: str) -> dict[str, InductorKernel]:
+    """The Triton kernels that a wrapper defines, by name."""
+    return {m[1]: InductorKernel(m[1], m[3].strip() + "\n", m[2]) for m in _DEFINITION.finditer(wrapper)}
+
+
+def launches_in(wrapper: str) -> list[str]:
+    """Names of the kernels that a wrapper launches, in order, with repeats."""
+    return re.findall(r"^\s*(\w+)\.run\(", wrapper, re.M)
+
+
+def compile_kernels(
+    kernels: Sequence[InductorKernel], target: Target, chosen: Mapping[str, Any], on_done: Callable[[float], None]
+) -> None:
+    """Compile each kernel and read its binary.
+
+    Args:
+        chosen: kernel -> the configuration that Inductor chose for it on this machine, where it ran.
+        on_done: called with the share (0..1) that is done.
+    """
+    import triton.compiler  # noqa: F401  several threads must not be the first to import it
+
+    # Triton's binary is wanted, not the launcher that Inductor would wrap around it
+    with _no_static_launcher(), ThreadPoolExecutor(min(MAX_COMPILE_THREADS, os.cpu_count() or 1)) as pool:
+        futures = [pool.submit(_compile, kernel, target, chosen.get(kernel.name)) for kernel in kernels]
+        for number, future in enumerate(futures, 1):
+            future.result()
+            on_done(number / len(futures))
+
+
+def _compile(kernel: InductorKernel, target: Target, chosen: Any) -> None:
+    try:
+        tuner = _load(kernel)
+        kernel.configurations = len(tuner.configs)
+        config = chosen if chosen is not None else tuner.configs[0]
+        kernel.timed = chosen is not None or len(tuner.configs) == 1
+        binary = _attempt(lambda: tuner._precompile_config(config)).kernel
+        kernel.config = {
+            **{k: v for k, v in config.kwargs.items() if isinstance(v, int)},
+            "num_warps": config.num_warps,
+            "num_stages": config.num_stages,
+        }
+        kernel.grid_of = _grid(tuner.inductor_meta, config)
+        kernel.binary = read_binary(binary, target)
+    except Exception as error:  # Triton raises many kinds; the report shows the kernel with its error
+        kernel.error = error_text(error)
+
+
+def _attempt(compile_once: Callable[[], Any]) -> Any:
+    """CPython 3.11 can fail to parse in one thread while another collects garbage; the next attempt goes through."""
+    for _ in range(PARSE_ATTEMPTS - 1):
+        try:
+            return compile_once()
+        except SystemError:
+            continue
+    return compile_once()
+
+
+def _load(kernel: InductorKernel) -> Any:
+    """Inductor's autotuner of the kernel. Triton reads its source through ``linecache``, so no file is needed."""
+    filename = f"<inductor {kernel.name}>"
+    linecache.cache[filename] = (len(kernel.source), None, kernel.source.splitlines(keepends=True), filename)
+    namespace: dict[str, Any] = {"__name__": f"fusescope.{kernel.name}", "__file__": filename}
+    exec(_attempt(lambda: compile(kernel.source, filename, "exec")), namespace)
+    return namespace[kernel.function]
+
+
+def _grid(inductor_meta: Mapping[str, Any], config: Any) -> Callable[[Mapping[str, int]], list[int]]:
+    from torch._inductor.runtime.triton_heuristics import GridExpr
+
+    def grid_of(numels: Mapping[str, int]) -> list[int]:
+        grid = GridExpr.from_meta(dict(inductor_meta), config)
+        return [int(n) for n in grid.eval_slow({f"{prefix}numel": n for prefix, n in numels.items()})]
+
+    return grid_of
+
+
+@contextmanager
+def _no_static_launcher() -> Iterator[None]:
+    from torch._inductor.runtime import triton_heuristics
+
+    for name in ("StaticTritonCompileResult", "StaticCudaLauncherCompileResult"):
+        result = getattr(triton_heuristics, name, None)
+        if result is not None:
+            with replaced(result, "can_statically_launch", staticmethod(lambda *args: None)):
+                yield
+            return
+    yield
+
+
+def chosen_configs(module: Any) -> dict[str, Any]:
+    """Kernel -> the configuration that Inductor chose when the wrapper ran; those not launched are left out."""
+    found = {}
+    for name, tuner in vars(module).items() if module is not None else ():
+        launchers = getattr(tuner, "launchers", None)
+        if isinstance(launchers, list) and len(launchers) == 1 and hasattr(launchers[0], "config"):
+            found[name] = launchers[0].config
+    return found
+
+
+def code_lines(source: str) -> tuple[int, int]:
+    """First and last line of the kernel's function in its source."""
+    functions = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef)]
+    return functions[-1].lineno, functions[-1].end_lineno or functions[-1].lineno

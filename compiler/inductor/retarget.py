@@ -1,0 +1,83 @@
+"""An ATen graph that was traced on CPU tensors, rewritten to what tracing on the target would have given.
+
+Autograd cannot run over fake CUDA tensors where torch was built without CUDA, so models are traced on the CPU and the
+finished graph is moved: placeholders become fake tensors on the target, devices among the arguments change, attention
+becomes the call that the target chooses, and every value is propagated again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+from torch.utils import _pytree as pytree
+
+from compiler.inductor.attention import AttentionRules
+from compiler.report import Target
+
+Remap = Callable[[fx.Node], fx.Node]
+
+
+def retarget(
+    graph: fx.GraphModule, device: torch.device, target: Target, mode: FakeTensorMode, *, training: bool
+) -> fx.GraphModule:
+    """A copy of ``graph`` on ``device``, with values from ``mode``. ``training``: its attention has a backward."""
+    moved = fx.Graph()
+    attention = AttentionRules(moved, target, training=training)
+    env: dict[fx.Node, fx.Node] = {}
+    for node in graph.graph.nodes:
+        replaced = attention.rewrite(node, env)
+        if replaced is None:
+            replaced = moved.node_copy(node, env.__getitem__)
+            replaced.args = _moved_arguments(replaced.args, device)
+            replaced.kwargs = _moved_arguments(replaced.kwargs, device)
+        if node.op == "get_attr":
+            replaced = _constant_on(moved, graph, replaced, device)
+        env[node] = replaced
+    result = fx.GraphModule(graph, moved)
+    result.meta = dict(graph.meta)
+    # fake constants would do as well, but Inductor reads the values of small ones
+    inputs = [on_device(n.meta.get("val"), device, mode) for n in moved.nodes if n.op == "placeholder"]
+    with torch.no_grad():
+        FakeTensorProp(result, mode).propagate_dont_convert_inputs(*inputs)
+    for node in moved.nodes:
+        node.meta.pop("tensor_meta", None)
+    return result
+
+
+def on_device(value: Any, device: torch.device, mode: FakeTensorMode) -> Any:
+    """Fake tensors of ``value`` (or of what is nested in it) as ones of the same layout on ``device``."""
+
+    def move(tensor: Tensor) -> Tensor:
+        with mode:
+            fresh = torch.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device)
+        fresh._is_param = isinstance(tensor, torch.nn.Parameter)
+        return fresh
+
+    return pytree.tree_map_only(Tensor, move, value)
+
+
+def _moved_arguments(arguments: Any, device: torch.device) -> Any:
+    return fx.node.map_aggregate(arguments, lambda a: device if isinstance(a, torch.device) and a.type == "cpu" else a)
+
+
+def _constant_on(graph: fx.Graph, module: fx.GraphModule, node: fx.Node, device: torch.device) -> fx.Node:
+    """A tensor that the model made on the CPU while it was traced reaches the target by a copy, as it does there."""
+    value: Any = module
+    for name in str(node.target).split("."):
+        value = getattr(value, name)
+    if not isinstance(value, Tensor) or value.dim() == 0 or value.device == device:
+        return node
+    copy = graph.call_function(torch.ops.prims.device_put.default, (node, device))
+    copy.meta = dict(node.meta)
+    return copy
+
+
+def is_getitem(node: Any) -> bool:
+    """Whether ``node`` takes one result out of several."""
+    return isinstance(node, fx.Node) and node.target is operator.getitem

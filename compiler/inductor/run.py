@@ -1,0 +1,242 @@
+"""The real TorchInductor on a whole model: through ``torch.compile`` on this machine's GPU, else with no GPU at all.
+
+With no GPU, Dynamo and AOTAutograd trace the model on the CPU. Each graph that AOTAutograd is about to hand to Inductor
+is copied to the target (``retarget.py``) and compiled there for its code (``fake_gpu.py``); what runs for the model's
+values is AOTAutograd's own graph on the CPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch._guards import TracingContext
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from compiler.backend import boxed, emptying
+from compiler.errors import CompileError
+from compiler.inductor.fake_gpu import DEVICE, fake_gpu
+from compiler.inductor.hooks import GraphFacts, watch
+from compiler.inductor.patching import replaced
+from compiler.inductor.retarget import on_device, retarget
+from compiler.region import OnStage, StageEvent
+from compiler.report import Target
+
+
+@dataclass
+class InductorRegion:
+    """One graph and what Inductor made of it."""
+
+    name: str
+    kind: str  # "inference", "forward", "backward"
+    facts: GraphFacts
+    texts: dict[str, str]
+    ms: float = 0.0
+
+
+@dataclass
+class InductorRun:
+    """What one compilation of a model collects."""
+
+    target: Target
+    config: Mapping[str, Any]
+    on_stage: OnStage
+    regions: list[InductorRegion] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    graphs: int = 0
+
+    def note(self, text: str) -> None:
+        """Something that the reader of the report must know, said once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def inductor_backend(run: InductorRun) -> Callable[..., Any]:
+    """A Dynamo backend that hands its graphs to Inductor and keeps what it sees in ``run``."""
+
+    def backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
+        from torch._inductor.compile_fx import compile_fx
+
+        number = run.graphs
+        run.graphs += 1
+        texts = {"dynamo": gm.print_readable(print_output=False)}
+        inner = functools.partial(_inner_compile, run, number, texts)
+        with _around_aot(run, texts):
+            return compile_fx(gm, example_inputs, inner_compile=inner, config_patches=dict(run.config))
+
+    return backend
+
+
+def _inner_compile(
+    run: InductorRun, number: int, texts: dict[str, str], gm: fx.GraphModule, inputs: Sequence[Any], **keywords: Any
+) -> Any:
+    """Inductor's own compilation of one ATen graph, watched."""
+    from torch._inductor import config
+    from torch._inductor.compile_fx import compile_fx_inner
+
+    if keywords.get("is_backward"):
+        kind = "backward"
+    else:
+        kind = "inference" if keywords.get("is_inference") else "forward"
+    name = kind if number == 0 else f"{kind}_{number}"
+    left = 0.7 * 0.5 ** len(run.regions)
+    run.on_stage(StageEvent("inductor", name, 0.95 - left))
+    region = InductorRegion(name, kind, GraphFacts(), texts | {kind: gm.print_readable(print_output=False)})
+    start = time.perf_counter()
+    # a backward is compiled when it is first called, long after compile_fx has put the options back
+    with config.patch(dict(run.config)), watch(region.facts):
+        compiled = compile_fx_inner(gm, inputs, **keywords)
+    region.ms = (time.perf_counter() - start) * 1e3
+    if region.facts.graph is not None:  # a graph without calls is handed back as it is
+        run.regions.append(region)
+    run.on_stage(StageEvent("inductor", name, 0.95 - left / 2, region.ms))
+    return compiled
+
+
+@contextmanager
+def _around_aot(run: InductorRun, texts: dict[str, str]) -> Iterator[None]:
+    """Step in where compile_fx hands its compilers and its partitioner to AOTAutograd."""
+    from torch._dynamo.backends.common import AotAutograd
+
+    real = AotAutograd.__call__
+
+    def call(aot: Any, gm: fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
+        if run.target.local:
+            aot.kwargs["partition_fn"] = _seen_joint(aot.kwargs["partition_fn"], texts)
+        else:
+            aot.kwargs.update(_on_target(run, texts, dict(aot.kwargs)))
+        return real(aot, gm, example_inputs, **keywords)
+
+    with replaced(AotAutograd, "__call__", call):
+        yield
+
+
+def _seen_joint(partition: Callable[..., Any], texts: dict[str, str]) -> Callable[..., Any]:
+    def partition_fn(joint: fx.GraphModule, inputs: Any, **keywords: Any) -> Any:
+        texts["joint"] = joint.print_readable(print_output=False)
+        return partition(joint, inputs, **keywords)
+
+    return partition_fn
+
+
+def _on_target(run: InductorRun, texts: dict[str, str], real: Mapping[str, Any]) -> dict[str, Any]:
+    """compile_fx's compilers and partitioner, replaced by ones that compile for the target and run on the CPU."""
+    halves: dict[str, fx.GraphModule] = {}
+
+    def partition_fn(joint: fx.GraphModule, inputs: Any, **keywords: Any) -> Any:
+        from torch._functorch.partitioners import default_partition
+
+        texts["joint"] = joint.print_readable(print_output=False)
+        with without_gpu(run):
+            mode = fake_mode_of(joint)
+            moved = retarget(joint, DEVICE, run.target, mode, training=True)
+            forward, backward = real["partition_fn"](moved, on_device(inputs, DEVICE, mode), **keywords)
+            halves["forward"], halves["backward"] = forward, backward
+        keywords.pop("compiler", None)
+        return default_partition(joint, inputs, **keywords)
+
+    def fw_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        moved = halves["forward"]
+        # Inductor reports the strides it chose to AOTAutograd, which must not take them for those of the CPU's graph
+        with TracingContext.report_output_strides() as strides, without_gpu(run):
+            real["fw_compiler"](moved, placeholder_values(moved))
+        restride(halves["backward"], moved, strides or [])
+        return boxed(emptying(lambda args: gm(*args)))
+
+    def bw_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        moved = halves["backward"]
+        with TracingContext.report_output_strides(), without_gpu(run):
+            real["bw_compiler"](moved, placeholder_values(moved))
+        return boxed(emptying(lambda args: gm(*args)))
+
+    def inference_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        with TracingContext.report_output_strides(), without_gpu(run):
+            moved = retarget(gm, DEVICE, run.target, fake_mode_of(gm), training=False)
+            real["inference_compiler"](moved, placeholder_values(moved))
+        return boxed(emptying(lambda args: gm(*args)))
+
+    return {
+        "partition_fn": partition_fn,
+        "fw_compiler": fw_compiler,
+        "bw_compiler": bw_compiler,
+        "inference_compiler": inference_compiler,
+    }
+
+
+def restride(backward: fx.GraphModule, forward: fx.GraphModule, strides: Sequence[Any]) -> None:
+    """Give what the backward gets from the forward the strides that Inductor chose for it there."""
+    (outputs,) = (n for n in forward.graph.nodes if n.op == "output")
+    chosen = {n.name: s for n, s in zip(outputs.args[0], strides, strict=False) if isinstance(n, fx.Node)}
+    for node in backward.graph.nodes:
+        value = node.meta.get("val")
+        stride = chosen.get(node.name)
+        if node.op == "placeholder" and isinstance(value, torch.Tensor) and stride is not None:
+            stride = tuple(int(s) for s in stride)
+            if stride != tuple(value.stride()):
+                with torch.no_grad():
+                    node.meta["val"] = value.as_strided(value.size(), stride)
+
+
+def placeholder_values(graph: fx.GraphModule) -> list[Any]:
+    """The fake inputs of a graph."""
+    return [n.meta["val"] for n in graph.graph.nodes if n.op == "placeholder"]
+
+
+def fake_mode_of(graph: fx.GraphModule) -> FakeTensorMode:
+    """The mode that the graph's values were made in."""
+    from torch._guards import detect_fake_mode
+
+    mode = detect_fake_mode([n.meta.get("val") for n in graph.graph.nodes])
+    if mode is None:
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+    assert isinstance(mode, FakeTensorMode)
+    return mode
+
+
+@contextmanager
+def without_gpu(run: InductorRun) -> Iterator[None]:
+    """Compile for the run's target in here, and only for its code."""
+    from torch._inductor import config
+    from torch._inductor.fx_passes import joint_graph, pad_mm, post_grad
+    from torch._inductor.graph import GraphLowering
+
+    def unmeasured(key: str) -> bool:
+        run.note(
+            "Inductor decides by timing both ways whether to pad a matrix product to an aligned size. "
+            "With no GPU nothing was timed, and none was padded."
+        )
+        return False
+
+    with ExitStack() as stack:
+        # Patterns are traced once a process, by running them: on the CPU, for the target cannot run.
+        joint_graph.lazy_init(torch.device("cpu"))
+        post_grad.lazy_init()
+        for passes in (joint_graph, post_grad):
+            stack.enter_context(replaced(passes, "lazy_init", lambda *args, **keywords: None))
+        stack.enter_context(fake_gpu(run.target))
+        stack.enter_context(config.patch({"compile_threads": 1}))
+        stack.enter_context(replaced(pad_mm, "get_cached_should_pad", unmeasured))
+        stack.enter_context(replaced(GraphLowering, "compile_to_module", _code_only))
+        yield
+
+
+class _Unrunnable:
+    """In place of the module that Inductor would load: its kernels have no GPU to run on."""
+
+    __file__ = "<compiled for another GPU>"
+    runner = None
+
+    @staticmethod
+    def call(args: list[Any]) -> Any:
+        raise CompileError("This code was generated for a GPU that is not here", stage="run")
+
+
+def _code_only(lowering: Any) -> Any:
+    lowering.codegen()
+    return _Unrunnable()

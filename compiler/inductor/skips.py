@@ -1,0 +1,104 @@
+"""Why Inductor's CUDA Graphs would leave out a graph, or be split in it, by Inductor's own rules.
+
+They are told whether CUDA Graphs are on in the compilation or not: the rules look at the graph alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from compiler import report as r
+from compiler.inductor.hooks import GraphFacts, UnitFacts
+from compiler.provenance import parse_stack
+
+_PREFIX = re.compile(r"^(skipping cudagraphs due to|disabling cudagraphs due to)\s+", re.I)
+_STACK = re.compile(r"\s*Found from\s*:?\s*", re.I)
+
+# the first match counts
+_RULES: tuple[tuple[str, str], ...] = (
+    ("cpu device", "cpu_op"),
+    ("cpu ops", "cpu_op"),
+    ("devicecopy", "device_copy"),
+    ("multiple device", "several_devices"),
+    ("mutated inputs", "mutated_input"),
+    ("input mutation", "mutated_input"),
+    ("non-tensor", "unsupported_input"),
+    ("incompatible op", "incompatible_op"),
+    ("unsafe custom op", "incompatible_op"),
+    ("custom partition op", "incompatible_op"),
+    ("conditional", "control_flow"),
+    ("unbacked", "data_dependent_shape"),
+    ("dynamic shape", "dynamic_shape"),
+    ("symbolic shape", "dynamic_shape"),
+    ("caching allocator", "allocator"),
+    ("cpp wrapper", "option"),
+    ("cpp-wrapper", "option"),
+    ("partition", "partitions"),
+)
+
+
+def skip_rule(message: str) -> str:
+    """The rule behind one of Inductor's messages; "other" for one without a name here."""
+    words = message.lower()
+    return next((rule for text, rule in _RULES if text in words), "other")
+
+
+def skip_reason(message: str) -> r.SkipReason:
+    """One of Inductor's messages, which may carry its prefix twice and a stack trace, as a record."""
+    text = message.strip()
+    while (shorter := _PREFIX.sub("", text)) != text:
+        text = shorter
+    words, *stack = _STACK.split(text, maxsplit=1)
+    frames = parse_stack(stack[0]) if stack else []
+    return r.SkipReason(skip_rule(words), " ".join(words.split()), source=frames[0] if frames else None)
+
+
+def describe_capture(
+    facts: GraphFacts, nodes: Mapping[str, r.Node], unit_nodes: Mapping[str, Sequence[str]], static_inputs: set[str]
+) -> r.CudaGraph:
+    """The static answer for one graph.
+
+    Args:
+        unit_nodes: name of a scheduled unit -> its FX nodes.
+        static_inputs: parameters and buffers, which a captured graph may write to.
+    """
+    reasons = []
+    for name in facts.mutated_inputs:
+        if name not in static_inputs and name in nodes:
+            reasons.append(r.SkipReason("mutated_input", f"{name}, an input of the caller's, is written to", name))
+    if facts.incompatible in nodes:
+        node = nodes[facts.incompatible]
+        detail = f"{node.op} cannot be part of a CUDA Graph"
+        reasons.append(r.SkipReason("incompatible_op", detail, node.name, _source(node)))
+    for unit in facts.after:
+        if unit.partition_reason and unit.kind != "nop":
+            reasons.append(_split(unit, nodes, unit_nodes.get(unit.name, ())))
+    for message in facts.skips:
+        reasons.append(skip_reason(message))
+    found: dict[tuple[str, str, str], r.SkipReason] = {}
+    for reason in reasons:
+        found.setdefault((reason.rule, reason.node, reason.detail), reason)
+    return r.CudaGraph(capturable=not found, partitions=_partitions(facts.after), skip_reasons=list(found.values()))
+
+
+def _split(unit: UnitFacts, nodes: Mapping[str, r.Node], names: Sequence[str]) -> r.SkipReason:
+    node = nodes.get(names[-1]) if names else None
+    what = f"{node.op}: " if node is not None else ""
+    detail = f"{what}{unit.partition_reason}; Inductor splits the CUDA Graph here"
+    return r.SkipReason(
+        skip_rule(unit.partition_reason),
+        detail,
+        node.name if node is not None else "",
+        _source(node) if node is not None else None,
+    )
+
+
+def _source(node: r.Node) -> r.SourceLine | None:
+    return node.provenance.frames[0] if node.provenance.frames else None
+
+
+def _partitions(units: Sequence[UnitFacts]) -> int:
+    """Runs of units that could be captured together."""
+    kept = [not unit.partition_reason for unit in units if unit.kind != "nop"]
+    return sum(now and not before for before, now in zip([False, *kept], kept, strict=False))

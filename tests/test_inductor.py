@@ -1,0 +1,192 @@
+"""The real Inductor for a GPU that is not there: its report must be true of its own wrapper and graphs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from compiler import report as r
+from compiler.errors import CompileError
+from compiler.inductor.fake_gpu import fake_gpu
+from compiler.inductor.kernels import launches_in
+from compiler.pipeline import compile_model
+from compiler.targets import TARGETS, resolve
+
+pytest.importorskip("triton", reason="kernels are Triton's")
+TARGET = resolve("h100")
+
+
+class Small(nn.Module):
+    """Library calls, pointwise chains, a reduction, attention and dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(64), nn.Linear(64, 192), nn.Linear(64, 64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(self.norm(x)).view(2, 16, 3, 4, 16).permute(2, 0, 3, 1, 4)
+        attended = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(2, 16, 64)
+        return F.dropout(F.gelu(self.out(attended)), 0.1, self.training) + x
+
+
+@cache
+def report_of(training: bool) -> r.Report:
+    """The model compiled by Inductor, for inference or training."""
+    torch.manual_seed(0)
+    model = Small().train(training)
+    inputs = (torch.randn(2, 16, 64),)
+    return compile_model(model, inputs, source="small", target=TARGET, compiler="inductor", training=training).report
+
+
+@pytest.fixture(params=[False, True], ids=["inference", "training"])
+def report(request: pytest.FixtureRequest) -> r.Report:
+    return report_of(request.param)
+
+
+def regions(report: r.Report) -> Iterator[tuple[r.Region, dict[str, r.Node]]]:
+    assert report.regions
+    for region in report.regions:
+        yield region, {node.name: node for node in region.nodes}
+
+
+def test_regions(report: r.Report) -> None:
+    assert [x.kind for x in report.regions] == (["forward", "backward"] if report.training else ["inference"])
+    assert report.compiler == "inductor"
+    assert all(stage.ms >= 0 for stage in report.stages)
+    for region in report.regions:
+        graphs = {"dynamo", region.kind, "post_grad"} | ({"joint"} if report.training else set())
+        assert set(region.graphs) == graphs
+        assert all("def forward" in text for text in region.graphs.values())
+
+
+def test_kernels_are_those_of_the_wrapper(report: r.Report) -> None:
+    """Every kernel in a wrapper is in the report and the other way round; so is every launch."""
+    defined = {name for x in report.regions for name in re.findall(r"^(\w+) = async_compile", x.wrapper, re.M)}
+    assert defined == {kernel.name for kernel in report.kernels}
+    for region in report.regions:
+        assert launches_in(region.wrapper) == [g.kernel for g in sorted(region.groups, key=lambda g: g.order)]
+    for kernel in report.kernels:
+        assert not kernel.error
+        assert kernel.launches == sum(g.kernel == kernel.name for x in report.regions for g in x.groups)
+        assert {"ttir", "ttgir", "llir", "ptx"} <= set(kernel.irs)
+        assert kernel.registers
+        assert all(n > 0 for n in kernel.grid)
+
+
+def test_every_call_is_in_one_place(report: r.Report) -> None:
+    for region, nodes in regions(report):
+        units = [*region.groups, *region.extern_calls]
+        assert sorted(u.order for u in units) == list(range(len(units)))
+        for unit in units:
+            assert unit.nodes
+            assert set(unit.nodes) <= set(nodes)
+            assert len(unit.nodes) == len(set(unit.nodes))
+        for call in region.extern_calls:
+            assert call.runs_as in region.wrapper
+        done = {name for unit in units for name in unit.nodes}
+        views = {"view", "permute", "reshape", "getitem", "select", "expand", "transpose", "slice", "unsqueeze"}
+        for node in nodes.values():
+            if node.kind is r.NodeKind.CALL and node.name not in done:
+                op = node.op.split(".")[1] if node.op.startswith("aten.") else node.op
+                assert op in views | {"prims.inductor_lookup_seed.default"}, f"nobody computes {node.name} ({node.op})"
+
+
+def test_groups_hold_only_what_their_kernel_computes(report: r.Report) -> None:
+    """A matrix product's result may be read by a kernel; its node is then the call's, not the group's."""
+    for region, nodes in regions(report):
+        library = {name for call in region.extern_calls for name in call.nodes}
+        for group in region.groups:
+            assert not library & set(group.nodes)
+            assert set(group.inputs) <= set(nodes)
+            assert set(group.outputs) <= set(group.nodes)
+            assert group.estimated_bytes > 0
+
+
+def test_refusals_map_to_two_nodes(report: r.Report) -> None:
+    for region, nodes in regions(report):
+        position = {name: i for i, name in enumerate(nodes)}
+        for refusal in region.refusals:
+            assert position[refusal.a] < position[refusal.b]
+            assert refusal.detail
+        assert len({(x.a, x.b, x.detail) for x in region.refusals}) == len(region.refusals)
+
+
+def test_scheduler_nodes_end_in_units(report: r.Report) -> None:
+    for region, nodes in regions(report):
+        names = {u.name for u in [*region.groups, *region.extern_calls]}
+        assert region.scheduler_nodes
+        assert {s.unit for s in region.scheduler_nodes} - {""} == names
+        assert all(set(s.nodes) <= set(nodes) for s in region.scheduler_nodes)
+
+
+def test_memory_plan(report: r.Report) -> None:
+    for region, _ in regions(report):
+        plan = {b.name: b for b in region.memory.buffers}
+        assert 0 < region.memory.peak_bytes <= region.memory.total_bytes
+        for buffer in plan.values():
+            assert buffer.first_use <= buffer.last_use
+            if buffer.reuses:
+                assert plan[buffer.reuses].last_use <= buffer.first_use
+
+
+def test_provenance(report: r.Report) -> None:
+    for region, _ in regions(report):
+        calls = [n for n in region.nodes if n.kind is r.NodeKind.CALL]
+        assert sum(bool(n.provenance.frames) for n in calls) > 0.9 * len(calls)
+
+
+def test_everything_is_put_back() -> None:
+    """After it: no GPU is seen, our own compiler works, and a model compiles and runs on the CPU."""
+    report_of(False)
+    assert not torch.cuda.is_available()
+    assert torch.version.hip is None
+    ours = compile_model(Small().eval(), (torch.randn(2, 16, 64),), source="small", target=TARGET)
+    assert ours.report.compiler == "fusescope"
+    assert not any(kernel.error for kernel in ours.report.kernels)
+    model, x = Small().eval(), torch.randn(2, 16, 64)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(model, backend="aot_eager")(x), model(x))
+
+
+def test_an_error_inside_puts_everything_back() -> None:
+    from torch._dynamo.device_interface import get_interface_for_device
+    from torch._inductor.scheduler import WhyNoFuse
+
+    def interrupted() -> None:
+        with fake_gpu(TARGET):
+            assert torch.cuda.is_available()
+            assert torch.cuda.get_device_capability() == (9, 0)
+            raise KeyboardInterrupt
+
+    before = (get_interface_for_device("cuda"), WhyNoFuse.__call__, torch.cuda.device_count)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (get_interface_for_device("cuda"), WhyNoFuse.__call__, torch.cuda.device_count) == before
+    assert not torch.cuda.is_available()
+
+
+def test_what_needs_times_is_refused() -> None:
+    with pytest.raises(CompileError, match="max_autotune"):
+        compile_model(Small(), (), source="small", target=TARGET, compiler="inductor", options={"max_autotune": "True"})
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_target(name: str) -> None:
+    """Down to PTX and SASS, for AMD to its own assembly."""
+    target = resolve(name)
+
+    def doubled(x: Tensor) -> Tensor:
+        return (x * 2).sum(-1)
+
+    x = torch.randn(16, 64)
+    report = compile_model(doubled, (x,), source="doubled", target=target, compiler="inductor").report
+    (kernel,) = report.kernels
+    assert not kernel.error
+    assert "amdgcn" in kernel.irs if target.backend == "hip" else {"ptx", "sass"} <= set(kernel.irs)
+    assert kernel.registers
