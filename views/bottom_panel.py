@@ -10,8 +10,10 @@ from views.cuda_graph_panel import CudaGraphPanel
 from views.index import RegionIndex
 from views.memory_panel import MemoryPanel
 from views.message_bar import Message
+from views.roofline_panel import RooflinePanel
 from views.run_panel import RunPanel
 from views.selection import Selection
+from views.source_panel import SourcePanel
 from views.stages_panel import StagesPanel
 from views.text_panels import ListPanel, ProgramPanel, break_entries, message_entry
 from views.theme import Theme
@@ -27,6 +29,7 @@ class BottomPanel(QTabWidget):
 
     unit_chosen = Signal(str, str)  # region, group or extern call
     node_chosen = Signal(str, str)  # region, FX node
+    nodes_chosen = Signal(str, object)  # region, frozenset of FX nodes
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,6 +40,8 @@ class BottomPanel(QTabWidget):
         self.timeline = TimelinePanel(theme)
         self.cuda_graph = CudaGraphPanel(theme)
         self.memory = MemoryPanel(theme)
+        self.roofline = RooflinePanel(theme)
+        self.source = SourcePanel(theme)
         self.stages = StagesPanel(theme)
         self.wrapper = ProgramPanel("wrapper program", "The report has no wrapper program for this region.", theme)
         self.fx_text = ProgramPanel("FX graph", "The report has no FX graph text for this region.", theme)
@@ -47,6 +52,8 @@ class BottomPanel(QTabWidget):
             self.timeline: "Timeline",
             self.cuda_graph: "CUDA Graph",
             self.memory: "Memory",
+            self.roofline: "Roofline",
+            self.source: "Source",
             self.stages: "Stages",
             self.breaks: "Breaks",
             self.wrapper: "Wrapper",
@@ -59,6 +66,8 @@ class BottomPanel(QTabWidget):
         self.cuda_graph.unit_chosen.connect(self.unit_chosen)
         self.cuda_graph.node_chosen.connect(self.node_chosen)
         self.memory.node_chosen.connect(lambda node: self.node_chosen.emit("", node))
+        self.roofline.unit_chosen.connect(lambda unit: self.unit_chosen.emit("", unit))
+        self.source.nodes_chosen.connect(self.nodes_chosen)
         self.breaks.set_entries([], _NO_REPORT)
         self.messages.set_entries([], _NO_MESSAGES)
 
@@ -72,6 +81,7 @@ class BottomPanel(QTabWidget):
         self.stages.set_stages(report.stages)
         self.timeline.set_report(report)
         self.cuda_graph.set_report(report)
+        self.source.set_report(report)
         entries = break_entries(report)
         if not report.graph_breaks and not report.recompiles:
             entries.insert(0, ("success", _NO_BREAKS, ""))
@@ -85,12 +95,16 @@ class BottomPanel(QTabWidget):
         self.fx_text.set_text(index.region.fx_text)
         self.memory.set_region(index)
         self.cuda_graph.set_region(index)
+        self.roofline.set_region(index)
+        self.source.set_region(index.region.name)
 
     def show_selection(self, selection: Selection) -> None:
         """Mark what is selected in every tab that shows it."""
         self.timeline.show_unit(selection.region, selection.unit)
         self.cuda_graph.show_selection(selection)
         self.memory.show_selection(selection)
+        self.roofline.show_unit(selection.unit)
+        self.source.show_selection(selection)
 
     def add_message(self, message: Message) -> None:
         """Keep a message, the latest first."""

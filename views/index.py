@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
+from app.roofline import Point, points
 from compiler.report import ExternCall, Group, Kernel, Node, Refusal, Region, Report
 
 Unit = Group | ExternCall  # what the schedule launches
@@ -60,6 +61,11 @@ class RegionIndex:
                 else:
                     found[node].insert(0, unit.name)
         return dict(found)
+
+    @cached_property
+    def points(self) -> dict[str, Point]:
+        """Unit -> its place on the target's roofline; units that move nothing have none."""
+        return {point.unit: point for point in points(self.report, self.region)}
 
     @cached_property
     def readers(self) -> dict[str, list[str]]:

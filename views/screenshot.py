@@ -16,8 +16,8 @@ from views.app import make_application
 from views.main_window import MainWindow
 
 VIEWS = (
-    "graph", "start", "run", "timeline", "cuda-graph", "topology", "inputs", "capture-check", "memory", "stages",
-    "breaks", "wrapper", "fx", "messages",
+    "graph", "start", "run", "timeline", "cuda-graph", "topology", "inputs", "capture-check", "memory", "roofline",
+    "source", "stages", "breaks", "wrapper", "fx", "messages",
 )  # fmt: skip
 _GRAPH_PAGES = {"cuda-graph": "overview", "topology": "topology", "inputs": "inputs", "capture-check": "check"}
 _SETTLE_S = 0.4

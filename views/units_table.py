@@ -25,15 +25,17 @@ from views.theme import Theme
 from views.widgets import as_panel
 
 Index = QModelIndex | QPersistentModelIndex
-COLUMNS = ("#", "Name", "Bytes", "Time", "FLOPs", "Kind")
+COLUMNS = ("#", "Name", "Time", "Wasted", "Bytes", "FLOPs", "Kind")
+WASTED = COLUMNS.index("Wasted")
 SORT_ROLE = Qt.ItemDataRole.UserRole
 NAME_ROLE = Qt.ItemDataRole.UserRole + 1
-_WIDTHS = (30, 140, 76, 76, 92, 80)
+_WIDTHS = (30, 108, 76, 72, 76, 92, 80)
 _TIPS = {
     "#": "Position in the schedule",
     "Bytes": "Memory traffic (estimated)",
     "FLOPs": "Floating-point operations (estimated)",
     "Time": "Measured time where there is one; else estimated for the target and marked ~",
+    "Wasted": "Measured time beyond what the target's bandwidth and rate would allow (the roof is an estimate)",
 }
 
 
@@ -45,6 +47,7 @@ class Row:
     kind: str
     time_us: float | None
     measured: bool
+    wasted_us: float | None
     text: str  # everything the filter looks in
 
 
@@ -178,6 +181,7 @@ class UnitsPanel(QWidget):
         header.setMinimumSectionSize(36)
         for section, width in enumerate(_WIDTHS):
             self.table.setColumnWidth(section, width)
+        self._by_waste = False
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         column.addWidget(self.table, 1)
         self.filter.textChanged.connect(self._proxy.set_text)
@@ -199,8 +203,13 @@ class UnitsPanel(QWidget):
         self.model.set_theme(theme)
 
     def set_region(self, index: RegionIndex | None) -> None:
-        """Show the units of another region."""
+        """Show the units of another region; where they were measured, those first that waste most."""
         self.model.set_region(index)
+        measured = index is not None and any(point.time.measured for point in index.points.values())
+        if measured != self._by_waste:
+            self._by_waste = measured
+            order = Qt.SortOrder.DescendingOrder if measured else Qt.SortOrder.AscendingOrder
+            self.table.sortByColumn(WASTED if measured else 0, order)
 
     def show_unit(self, name: str) -> None:
         """Make ``name`` the current row, without the signal."""
@@ -224,11 +233,14 @@ class UnitsPanel(QWidget):
 def _row(unit: Unit, index: RegionIndex) -> Row:
     kind = unit.kind.value if isinstance(unit, Group) else "extern"
     kernel = index.kernel_of(unit.name)
-    time_us, measured = kernel_time(kernel)
+    point = index.points.get(unit.name)
+    measured = point is not None and point.time.measured
+    time_us = point.time.us if point is not None else None
+    wasted_us = point.wasted_us if point is not None and measured else None
     ops = " ".join(index.nodes[node].op for node in unit.nodes if node in index.nodes)
     reason = unit.reason if isinstance(unit, Group) else f"{unit.reason.value} {unit.detail} {unit.op}"
     text = " ".join((unit.name, kind, *unit.nodes, ops, reason, kernel.name if kernel else "")).lower()
-    return Row(unit, kind, time_us, measured, text)
+    return Row(unit, kind, time_us, measured, wasted_us, text)
 
 
 def kernel_time(kernel: Kernel | None) -> tuple[float | None, bool]:
@@ -253,6 +265,8 @@ def _text(row: Row, column: int) -> str:
             return fmt.size(unit.estimated_bytes) if unit.estimated_bytes else "–"
         case "FLOPs":
             return fmt.flops(unit.estimated_flops) if unit.estimated_flops else "–"
+        case "Wasted":
+            return "–" if row.wasted_us is None else fmt.microseconds(round(row.wasted_us, 2))
     if row.time_us is None:
         return "–"
     return f"{'' if row.measured else '~'}{fmt.microseconds(row.time_us)}"
@@ -263,8 +277,9 @@ def _key(row: Row, column: int) -> Any:
     keys = (
         unit.order,
         unit.name,
-        unit.estimated_bytes,
         -1.0 if row.time_us is None else row.time_us,
+        -1.0 if row.wasted_us is None else row.wasted_us,
+        unit.estimated_bytes,
         unit.estimated_flops,
         row.kind,
     )

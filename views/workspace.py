@@ -83,6 +83,14 @@ class Workspace(QObject):
             self.graph.show_region(region)
         self.select_node(name)
 
+    def select_nodes_of(self, region: str, nodes: frozenset[str]) -> None:
+        """Select several FX nodes of a region."""
+        if len(nodes) == 1:
+            self.select_node_of(region, next(iter(nodes)))
+            return
+        self.graph.show_region(region)
+        self.selection.select(Selection(region, "", "", nodes))
+
     def reveal(self, dock: int, widget: QWidget) -> None:
         """Show a dock and give ``widget`` in it the keyboard."""
         self.docks.all[dock].show()
@@ -99,6 +107,7 @@ class Workspace(QObject):
         self.units.unit_chosen.connect(self.select_unit)
         self.panels.unit_chosen.connect(self.select_unit_of)
         self.panels.node_chosen.connect(self.select_node_of)
+        self.panels.nodes_chosen.connect(self.select_nodes_of)
         inspector.node_chosen.connect(self.select_node)
         inspector.unit_chosen.connect(self.select_unit)
         inspector.lines_chosen.connect(self._select_line)

@@ -11,17 +11,25 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from compiler.report import BufferPlan, CudaGraph, Memory, Report, Trace, TraceEvent
+from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
 from views.charts.gantt import busy_share
 from views.charts.memory_map import live_bytes, storages
+from views.charts.roofline_chart import point_lines
 from views.charts.scale import Scale, linear_ticks, log_ticks, tick_text
 from views.cuda_graph_panel import CudaGraphPanel
 from views.index import RegionIndex
 from views.memory_panel import MemoryPanel, memory_text
+from views.progress_panel import STAGES
+from views.roofline_panel import RooflinePanel
 from views.selection import Selection
+from views.source_panel import SourcePanel
+from views.stage_texts import explanation
+from views.stages_panel import StagesPanel
 from views.theme import dark, light
 from views.timeline_panel import TimelinePanel, trace_sentence
+from views.units_table import UnitsPanel
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -186,7 +194,7 @@ def test_without_a_captured_graph_it_says_so(qtbot: QtBot) -> None:
 def reuse_plan() -> Memory:
     buffers = [
         BufferPlan("buf0", "a", 1000, 0, 1), BufferPlan("buf1", "b", 500, 1, 2),
-        BufferPlan("buf2", "c", 1000, 2, 3, reuses="buf0"),
+        BufferPlan("buf2", "c", 1000, 2, 3, reuses="buf0"), BufferPlan("buf3", "nothing", 0, 1, 1),
     ]  # fmt: skip
     return Memory(buffers, 1500, 2500)
 
@@ -261,3 +269,65 @@ def test_logarithmic_scales() -> None:
     assert scale.value(200.0) == pytest.approx(100.0)
     assert log_ticks(1.0, 1000.0, 3) == [1.0, 10.0, 100.0, 1000.0]
     assert [tick_text(v) for v in (0.02, 1500, 15_000, 2_500_000)] == ["0.02", "1,500", "15k", "2.5M"]
+
+
+def test_roofline_click_chooses_and_says_what_is_measured(qtbot: QtBot, report: Report) -> None:
+    panel = RooflinePanel(light())
+    shown(qtbot, panel)
+    index = RegionIndex(report, report.regions[0])
+    panel.set_region(index)
+    panel.chart.grab()
+    unit = max(index.points.values(), key=lambda point: point.time.us).unit
+    with qtbot.waitSignal(panel.unit_chosen, timeout=2_000) as told:
+        qtbot.mouseClick(panel.chart, LEFT, pos=panel.chart.position_of(unit).toPoint())
+    assert told.args == [unit]
+    assert "measured" in point_lines(index.points[unit])[1]
+    wasted = [index.points[panel.table.model().index(row, 0).data()].wasted_us for row in range(5)]
+    assert wasted == sorted(wasted, reverse=True)
+    bare = RegionIndex(transformer_report(60), transformer_report(60).regions[0])
+    panel.set_region(bare)
+    assert panel._facts.text().startswith("Nothing was measured")
+
+
+def test_source_lines_have_heat_and_select_their_nodes(qtbot: QtBot, report: Report) -> None:
+    panel = SourcePanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    panel.set_region("region_0")
+    qtbot.waitUntil(lambda: bool(panel.heat), timeout=10_000)
+    line = max(panel.heat, key=lambda number: panel.heat[number].us)
+    block = panel.code.document().findBlockByNumber(line - 1)
+    place = panel.code.blockBoundingGeometry(block).translated(panel.code.contentOffset())
+    with qtbot.waitSignal(panel.nodes_chosen, timeout=2_000) as told:
+        qtbot.mouseClick(panel.code.viewport(), LEFT, pos=QPoint(30, int(place.center().y())))
+    assert told.args[0] == "region_0"
+    assert told.args[1] == {node for _, node in panel.heat[line].nodes}
+    panel.show_selection(Selection("region_0", "", "", frozenset(list(told.args[1])[:1])))
+    assert panel.code.marked_lines == [line]
+
+
+def test_stages_are_explained_in_three_sentences(qtbot: QtBot, report: Report) -> None:
+    panel = StagesPanel(light())
+    shown(qtbot, panel)
+    panel.set_stages(report.stages)
+    assert panel.text.text() == explanation("capture")
+    qtbot.mouseClick(panel.bars, LEFT, pos=QPoint(40, 26 * 2 + 10))
+    assert panel.text.text() == explanation("fuse")
+    qtbot.keyClick(panel.bars, Qt.Key.Key_Down)
+    assert panel.text.text() == explanation("plan")
+    for stage in (*STAGES, "of another compiler"):
+        assert explanation(stage).count(". ") == 2, stage
+
+
+def test_units_that_waste_most_come_first_where_measured(qtbot: QtBot, report: Report) -> None:
+    panel = UnitsPanel(light())
+    shown(qtbot, panel, 400, 300)
+    index = RegionIndex(report, report.regions[0])
+    panel.set_region(index)
+    names = [panel.table.model().index(row, 1).data() for row in range(4)]
+    wasted = [index.points[name].wasted_us for name in names]
+    assert wasted == sorted(wasted, reverse=True)
+    bare = transformer_report(60)
+    panel.set_region(RegionIndex(bare, bare.regions[0]))
+    assert [panel.table.model().index(row, 0).data() for row in range(3)] == ["0", "1", "2"]
+    assert panel.table.model().index(0, 3).data() == "–"

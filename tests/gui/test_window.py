@@ -154,11 +154,11 @@ def test_filter_and_sort_of_the_table(make_window: MakeWindow, qtbot: QtBot, rep
     show(qtbot, window, report)
     model = window.workspace.units.table.model()
     qtbot.keyClicks(window.workspace.units.filter, "extern")
-    kinds = {model.index(row, 5).data() for row in range(model.rowCount())}
+    kinds = {model.index(row, 6).data() for row in range(model.rowCount())}
     assert kinds == {"extern"}
     assert model.rowCount() == len(report.regions[0].extern_calls)
     window.workspace.units.filter.clear()
-    window.workspace.units.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    window.workspace.units.table.sortByColumn(4, Qt.SortOrder.DescendingOrder)
     largest = max(u.estimated_bytes for u in (*report.regions[0].groups, *report.regions[0].extern_calls))
     name = model.index(0, 1).data()
     assert window.workspace.index is not None

@@ -44,10 +44,10 @@ def live_bytes(memory: Memory) -> list[int]:
 
 
 def storages(memory: Memory) -> list[Storage]:
-    """The allocations, the largest first; a buffer that reuses another's storage is in the same one."""
+    """The allocations that hold anything, the largest first; a buffer that reuses another's storage shares its row."""
     home: dict[str, Storage] = {}
     made: list[Storage] = []
-    for buffer in sorted(memory.buffers, key=lambda buffer: buffer.first_use):
+    for buffer in sorted((b for b in memory.buffers if b.bytes), key=lambda buffer: buffer.first_use):
         storage = home.get(buffer.reuses)
         if storage is None:
             storage = Storage(buffer.bytes, [])

@@ -1,0 +1,106 @@
+"""The roofline of a target: the least time that a unit's bytes and FLOPs allow, and how far from it a unit is.
+
+Bytes and FLOPs are the report's estimates; a time is measured where something measured it. The two are never mixed:
+every figure here says which it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from compiler.report import ExternCall, GraphNode, Group, Region, Report, Target
+
+_HALF = ("float16", "bfloat16")
+_CPU_LANE = "cpu"
+
+
+@dataclass(frozen=True)
+class UnitTime:
+    """Microseconds that one run of a unit takes, and where the figure comes from."""
+
+    us: float
+    measured: bool
+    origin: str  # "CUDA Graph nodes", "trace", "kernel", "estimate"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A unit on the roofline plot."""
+
+    unit: str
+    bytes: int
+    flops: int
+    time: UnitTime
+    roof_us: float
+    bound: str  # "memory" or "compute"
+
+    @property
+    def wasted_us(self) -> float:
+        """Time beyond the roof; 0 where the time is itself an estimate from the roof."""
+        return max(self.time.us - self.roof_us, 0.0) if self.time.measured else 0.0
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs for each byte."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def share_of_roof(self) -> float:
+        """How much of what the roof allows is reached, 0..1 where bytes and FLOPs are right."""
+        return self.roof_us / self.time.us if self.time.us > 0 else 0.0
+
+
+def peak_tflops(target: Target, dtype: str, *, library: bool) -> float:
+    """The peak rate that a unit can reach: libraries multiply in half precision on tensor cores, our kernels do not."""
+    return target.tflops_fp16 if library and dtype in _HALF else target.tflops_fp32
+
+
+def roof_us(target: Target, bytes_: int, flops: int, tflops: float) -> tuple[float, str]:
+    """(least microseconds, "memory" or "compute")."""
+    memory = bytes_ / (target.bandwidth_gbs * 1e3) if target.bandwidth_gbs else 0.0
+    compute = flops / (tflops * 1e6) if tflops else 0.0
+    return (memory, "memory") if memory >= compute else (compute, "compute")
+
+
+def measured_units(report: Report, region: Region) -> dict[str, UnitTime]:
+    """Unit -> its measured time: of the captured graph's nodes, else of a traced iteration, else of its kernel."""
+    found: dict[str, UnitTime] = {}
+    kernels = {kernel.name: kernel for kernel in report.kernels}
+    for group in region.groups:
+        kernel = kernels.get(group.kernel)
+        if kernel is not None and kernel.measured_us is not None:
+            found[group.name] = UnitTime(kernel.measured_us, True, "kernel")
+    for trace in sorted(report.traces, key=lambda trace: trace.mode == "compiled", reverse=True)[:1]:
+        sums: dict[str, float] = defaultdict(float)
+        for event in trace.events:
+            name, _, unit = event.unit.partition("/")
+            if event.lane != _CPU_LANE and name == region.name and unit:
+                sums[unit] += event.duration_us
+        found |= {unit: UnitTime(us, True, "trace") for unit, us in sums.items()}
+    graph: dict[str, float] = defaultdict(float)
+    for node in _all_nodes([node for one in report.regions for node in one.cuda_graph.topology]):
+        if node.region == region.name and node.unit and node.measured_us is not None:
+            graph[node.unit] += node.measured_us
+    return found | {unit: UnitTime(us, True, "CUDA Graph nodes") for unit, us in graph.items()}
+
+
+def _all_nodes(nodes: list[GraphNode]) -> list[GraphNode]:
+    return [one for node in nodes for one in (node, *_all_nodes(node.children))]
+
+
+def points(report: Report, region: Region) -> list[Point]:
+    """Every unit of a region that moves bytes or computes, in launch order."""
+    measured = measured_units(report, region)
+    dtypes = {node.name: node.outputs[0].dtype for node in region.nodes if node.outputs}
+    made = []
+    units: list[Group | ExternCall] = [*region.groups, *region.extern_calls]
+    for unit in sorted(units, key=lambda unit: unit.order):
+        if not unit.estimated_bytes and not unit.estimated_flops:
+            continue
+        dtype = dtypes.get(unit.nodes[-1], "") if unit.nodes else ""
+        tflops = peak_tflops(report.target, dtype, library=isinstance(unit, ExternCall))
+        least, bound = roof_us(report.target, unit.estimated_bytes, unit.estimated_flops, tflops)
+        time = measured.get(unit.name) or UnitTime(least, False, "estimate")
+        made.append(Point(unit.name, unit.estimated_bytes, unit.estimated_flops, time, least, bound))
+    return made

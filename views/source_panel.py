@@ -1,0 +1,174 @@
+"""The model's source with the time that each of its lines costs on the GPU."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.source_heat import Heat, LineHeat, source_heat
+from compiler.report import Report
+from views import format as fmt
+from views.code_view import CodeView
+from views.jobs import Job
+from views.selection import Selection
+from views.theme import Theme, mix
+from views.widgets import ElidedLabel, as_panel
+
+_HEAT_WIDTH = 92
+
+
+class HeatView(CodeView):
+    """Code whose gutter also holds a bar and a time for each line."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        self._heat: dict[int, LineHeat] = {}
+        super().__init__(theme, parent)
+
+    def set_heat(self, heat: dict[int, LineHeat]) -> None:
+        """Times by line (1-based)."""
+        self._heat = heat
+        self._place_gutter()
+        self._gutter.update()
+
+    def reveal_line(self, line: int) -> None:
+        """Bring a line into sight."""
+        if not self._on_screen([line]):
+            self._show_line(line)
+
+    def gutter_width(self) -> int:
+        """Line numbers, and the times left of them."""
+        return super().gutter_width() + _HEAT_WIDTH
+
+    def paint_gutter(self, event: QPaintEvent) -> None:
+        """Numbers, then bars and times over the free room on their left."""
+        super().paint_gutter(event)
+        hottest = max((line.us for line in self._heat.values()), default=0.0)
+        if hottest <= 0:
+            return
+        theme = self._theme
+        with QPainter(self._gutter) as painter:
+            painter.setFont(theme.ui_font(8.5))
+            for block, top, height in self._visible_blocks():
+                heat = self._heat.get(block.blockNumber() + 1)
+                if heat is None or heat.us <= 0:
+                    continue
+                share = heat.us / hottest
+                bar = QRectF(6, top + 1, max((_HEAT_WIDTH - 8) * share, 2.0), height - 2)
+                painter.fillRect(bar, mix(theme.surface, theme.cpu_curve, 0.16 + 0.42 * share))
+                painter.setPen(theme.text)
+                mark = "~" if heat.estimated_us > heat.measured_us else ""
+                where = QRectF(10, top, _HEAT_WIDTH - 10, height)
+                painter.drawText(where, Qt.AlignmentFlag.AlignVCenter, f"{mark}{fmt.microseconds(round(heat.us, 2))}")
+
+
+class SourcePanel(QWidget):
+    """A click on a line selects its FX nodes; what is selected marks its lines."""
+
+    nodes_chosen = Signal(str, object)  # region, frozenset of FX nodes
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._report: Report | None = None
+        self._heat: Heat | None = None
+        self._job: Job | None = None
+        self._region = ""
+        self._selection = Selection()
+        as_panel(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(6, 6, 8, 0)
+        column.setSpacing(4)
+        row = QHBoxLayout()
+        row.setSpacing(10)
+        self.files = QComboBox()
+        self.files.setAccessibleName("Source file")
+        self.files.setMinimumWidth(180)
+        self.files.activated.connect(lambda _: self._show_file())
+        row.addWidget(self.files)
+        self._note = ElidedLabel("", "muted")
+        row.addWidget(self._note, 1)
+        column.addLayout(row)
+        self.code = HeatView(theme)
+        self.code.setAccessibleName("Model source")
+        self.code.line_clicked.connect(self._clicked)
+        column.addWidget(self.code, 1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.code.set_theme(theme)
+
+    def set_report(self, report: Report) -> None:
+        """Another report; its heat is made when the panel is seen, off the GUI thread."""
+        self._report, self._heat = report, None
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
+        self.files.clear()
+        for name in report.sources:
+            self.files.addItem(name, name)
+        self._note.setText("" if report.sources else "The report has no source of the model.")
+        self.code.set_code("", "python")
+        self.code.set_heat({})
+        if self.isVisible():
+            self._fill()
+
+    def set_region(self, region: str) -> None:
+        """Clicks select nodes of this region."""
+        self._region = region
+
+    def show_selection(self, selection: Selection) -> None:
+        """Mark the lines that the selected nodes come from."""
+        self._selection = selection
+        self._mark()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make what was set while hidden."""
+        super().showEvent(event)
+        self._fill()
+
+    @property
+    def heat(self) -> dict[int, LineHeat]:
+        """The heat of the file shown."""
+        return (self._heat or {}).get(str(self.files.currentData()), {})
+
+    def _fill(self) -> None:
+        report = self._report
+        if report is None or self._heat is not None or self._job is not None:
+            return
+        self._show_file()
+        self._job = Job(lambda cancelled: source_heat(report), self)
+        self._job.done.connect(self._made)
+        self._job.start()
+
+    def _made(self, heat: Heat) -> None:
+        self._job = None
+        self._heat = heat
+        hottest = max(heat, key=lambda file: sum(line.us for line in heat[file].values()), default="")
+        position = self.files.findData(hottest)
+        if position >= 0 and position != self.files.currentIndex():
+            self.files.setCurrentIndex(position)
+            self._show_file()
+        self.code.set_heat(self.heat)
+        measured = sum(line.measured_us for lines in heat.values() for line in lines.values())
+        kind = "Measured GPU time" if measured else "Estimated time (~)"
+        if self.heat:
+            self.code.reveal_line(max(self.heat, key=lambda line: self.heat[line].us))
+        self._note.setText(f"{kind} of each line, a kernel's time split over its ops by their bytes. Click a line.")
+        self._mark()
+
+    def _show_file(self) -> None:
+        if self._report is not None and self.files.currentData() is not None:
+            self.code.set_code(self._report.sources[self.files.currentData()], "python")
+            self.code.set_heat(self.heat)
+            self._mark()
+
+    def _mark(self) -> None:
+        wanted = {(self._selection.region, node) for node in self._selection.nodes}
+        self.code.mark_lines([n for n, line in sorted(self.heat.items()) if not wanted.isdisjoint(line.nodes)])
+
+    def _clicked(self, line: int) -> None:
+        found = self.heat.get(line)
+        if found is None:
+            return
+        region = self._region if any(name == self._region for name, _ in found.nodes) else found.nodes[0][0]
+        self.nodes_chosen.emit(region, frozenset(node for name, node in found.nodes if name == region))
