@@ -27,7 +27,7 @@ from compiler.memory import MemoryPlan, plan_memory
 from compiler.options import DEFAULTS, Options
 from compiler.provenance import provenance_of
 from compiler.report import Stage, Target
-from compiler.runtime.autotune import fastest, trials, worth_tuning
+from compiler.runtime.autotune import tune, worth_tuning
 from compiler.runtime.executable import gpu_launcher
 from compiler.schedule import Launch, Scheduled, schedule
 
@@ -141,10 +141,8 @@ class KernelLibrary:
         """Give the kernel the fastest of its configurations."""
         compiled = [c for c in candidates if c.binary is not None]
         device = torch.cuda.current_device()
-        kernel.trials = trials(compiled, lambda candidate: gpu_launcher(candidate, device), self.target)
-        if kernel.trials:
-            chosen = compiled[fastest(kernel.trials)]
-            kernel.config, kernel.grid, kernel.binary, kernel.error = chosen.config, chosen.grid, chosen.binary, ""
+        chosen, kernel.trials = tune(compiled, lambda candidate: gpu_launcher(candidate, device), self.target)
+        kernel.config, kernel.grid, kernel.binary, kernel.error = chosen.config, chosen.grid, chosen.binary, ""
 
     def _binary(self, kernel: CompiledKernel) -> Any:
         """CPython 3.11 can fail to parse in one thread while another collects garbage ("AST constructor recursion

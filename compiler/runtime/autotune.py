@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from compiler.codegen.compile import CompiledKernel
 from compiler.ir import Buffer
@@ -26,23 +27,39 @@ def worth_tuning(kernel: CompiledKernel) -> bool:
     return kernel.source.bytes >= MIN_BYTES and "tl.device_assert(" not in kernel.source.source
 
 
-def trials(
+def tune(
     candidates: Sequence[CompiledKernel], launcher: Callable[[CompiledKernel], Callable[..., None]], target: Target
-) -> list[Trial]:
-    """Time every candidate, all of one kernel, on made-up arguments.
+) -> tuple[CompiledKernel, list[Trial]]:
+    """The fastest of ``candidates``, all of one kernel and the default first, and what each took.
 
-    Integers are zero, so that a kernel that takes them for indices stays inside its buffers. Empty where the
-    arguments do not fit into memory.
+    Without trials, and so the default, where the arguments do not fit into memory.
     """
-    try:
-        arguments = [_made_up(buffer) for buffer in candidates[0].source.arguments]
-        flush = torch.empty(2 * target.l2_bytes, dtype=torch.int8, device="cuda")
-    except torch.OutOfMemoryError:
-        return []
-    found = []
+    # Regions are compiled while Dynamo traces, when a new tensor would be a fake one.
+    with _disable_current_modes(), torch.no_grad():
+        try:
+            found = _timed(candidates, launcher, target)
+        except torch.OutOfMemoryError:
+            found = []
+    return fastest(found) if found else (candidates[0], [])
+
+
+Timed = list[tuple[CompiledKernel, Trial]]
+
+
+def _timed(
+    candidates: Sequence[CompiledKernel], launcher: Callable[[CompiledKernel], Callable[..., None]], target: Target
+) -> Timed:
+    arguments = made_up([*candidates[0].source.arguments])
+    flush = torch.empty(2 * target.l2_bytes, dtype=torch.int8, device=arguments[0].device)
+    found: Timed = []
     for candidate in candidates:
-        run = launcher(candidate)
-        run(*arguments)
+        try:
+            run = launcher(candidate)
+            run(*arguments)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:  # the device lacks the shared memory or registers: no candidate
+            continue
         times = []
         for _ in range(REPEATS):
             flush.zero_()  # long enough for the launch to be waiting in the queue when it ends
@@ -53,16 +70,28 @@ def trials(
             times.append((begin, end))
         torch.cuda.synchronize()
         us = statistics.median(begin.elapsed_time(end) for begin, end in times) * 1e3
-        found.append(Trial(candidate.config.as_dict(), us))
+        found.append((candidate, Trial(candidate.config.as_dict(), us)))
     return found
 
 
-def fastest(found: Sequence[Trial]) -> int:
-    """The position of the fastest; 0, the default's, where none is clearly faster."""
-    best = min(range(len(found)), key=lambda i: found[i].us)
-    return best if found[best].us < found[0].us * (1 - MIN_GAIN) else 0
+def fastest(found: Timed) -> tuple[CompiledKernel, list[Trial]]:
+    """The fastest kernel and all trials; the first kernel where none is clearly faster."""
+    best, least = min(found, key=lambda pair: pair[1].us)
+    first, default = found[0]
+    return best if least.us < default.us * (1 - MIN_GAIN) else first, [trial for _, trial in found]
 
 
-def _made_up(buffer: Buffer) -> torch.Tensor:
-    tensor = torch.empty_strided(buffer.size, buffer.stride, dtype=buffer.dtype, device=buffer.device)
-    return tensor.normal_() if buffer.dtype.is_floating_point and buffer.dtype.itemsize > 1 else tensor.zero_()
+def made_up(buffers: Sequence[Buffer]) -> list[torch.Tensor]:
+    """Tensors for a kernel's arguments, of their sizes and strides.
+
+    Integers are zero, so that a kernel that takes them for indices stays inside its buffers. The numbers come from a
+    generator of their own: torch's is the user's.
+    """
+    made = []
+    for buffer in buffers:
+        tensor = torch.empty_strided(buffer.size, buffer.stride, dtype=buffer.dtype, device=buffer.device)
+        if buffer.dtype.is_floating_point and buffer.dtype.itemsize > 1:
+            made.append(tensor.normal_(generator=torch.Generator(buffer.device).manual_seed(0)))
+        else:
+            made.append(tensor.zero_())
+    return made
