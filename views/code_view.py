@@ -27,7 +27,7 @@ from views.jobs import Job
 from views.theme import Theme, mix
 from views.tokens import Lines, Span, line_spans, python_spans
 
-_CHUNK = 1500  # lines put in at once, about 6 ms
+_CHUNK = 600  # lines put in at once, about 3 ms
 _SYNC_LIMIT = 20_000  # characters of Python lexed at once (about 10 ms); more is lexed off the GUI thread
 
 
