@@ -462,6 +462,8 @@ class _Partitioner:
             producer = self.writer.get(name)
             if producer is None:
                 continue
+            size = self.bytes.get(name, 0)
+            only = len(set(readers)) == 1 and name not in self.returned
             for reader in readers:
                 ends = (self.steps[producer], self.steps[reader])
                 calls = [step for step in ends if isinstance(step, Extern)]
@@ -471,7 +473,7 @@ class _Partitioner:
                         self._fx(reader),
                         RefusalRule.EXTERN,
                         f"{calls[0].target} is a library call: {calls[0].detail or calls[0].reason.value}",
-                        2 * self.bytes.get(name, 0),
+                        2 * size if only else size,  # the write stays where somebody else reads it too
                     )
 
     # --- order -----------------------------------------------------------------------------------------------------

@@ -205,3 +205,15 @@ def test_other_strides_or_extents_do_not_match() -> None:
     assert match_dims([(16, i), (1, j)], [(1, j)]) is None
     assert match_dims([(1, LoopVar("a", 6))], [(1, LoopVar("b", 4))]) is None
     assert match_dims([], []) == {}
+
+
+def test_bytes_that_a_refusal_costs() -> None:
+    """A value that a library call makes for one reader is neither written nor read; for two, its write stays."""
+    x, w = torch.empty(64, 64), torch.empty(64, 64)
+    size = x.numel() * 4
+    (one,) = [r for r in partitioned(lambda x, w: torch.relu(x @ w), x, w).refusals if r.rule is RefusalRule.EXTERN]
+    assert one.bytes_lost == 2 * size
+    kept = partitioned(lambda x, w: [(y := x @ w), y.sum(1), y.t().contiguous()], x, w).refusals
+    assert {r.bytes_lost for r in kept if r.rule is RefusalRule.EXTERN} == {size}
+    (apart,) = partitioned(lambda x: [x.sum(1), x.sum(0)], x).refusals
+    assert apart.bytes_lost == size

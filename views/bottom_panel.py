@@ -10,6 +10,7 @@ from views.cuda_graph_panel import CudaGraphPanel
 from views.index import RegionIndex
 from views.memory_panel import MemoryPanel
 from views.message_bar import Message
+from views.refusals_panel import RefusalsPanel
 from views.roofline_panel import RooflinePanel
 from views.run_panel import RunPanel
 from views.selection import Selection
@@ -30,6 +31,7 @@ class BottomPanel(QTabWidget):
     unit_chosen = Signal(str, str)  # region, group or extern call
     node_chosen = Signal(str, str)  # region, FX node
     nodes_chosen = Signal(str, object)  # region, frozenset of FX nodes
+    pair_chosen = Signal(str, str, str)  # region, two FX nodes
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,6 +44,7 @@ class BottomPanel(QTabWidget):
         self.memory = MemoryPanel(theme)
         self.roofline = RooflinePanel(theme)
         self.source = SourcePanel(theme)
+        self.refusals = RefusalsPanel(theme)
         self.stages = StagesPanel(theme)
         self.wrapper = ProgramPanel("wrapper program", "The report has no wrapper program for this region.", theme)
         self.fx_text = ProgramPanel("FX graph", "The report has no FX graph text for this region.", theme)
@@ -54,6 +57,7 @@ class BottomPanel(QTabWidget):
             self.memory: "Memory",
             self.roofline: "Roofline",
             self.source: "Source",
+            self.refusals: "Refusals",
             self.stages: "Stages",
             self.breaks: "Breaks",
             self.wrapper: "Wrapper",
@@ -65,6 +69,7 @@ class BottomPanel(QTabWidget):
         self.timeline.unit_chosen.connect(self.unit_chosen)
         self.cuda_graph.unit_chosen.connect(self.unit_chosen)
         self.cuda_graph.node_chosen.connect(self.node_chosen)
+        self.refusals.pair_chosen.connect(self.pair_chosen)
         self.memory.node_chosen.connect(lambda node: self.node_chosen.emit("", node))
         self.roofline.unit_chosen.connect(lambda unit: self.unit_chosen.emit("", unit))
         self.source.nodes_chosen.connect(self.nodes_chosen)
@@ -79,6 +84,8 @@ class BottomPanel(QTabWidget):
     def set_report(self, report: Report) -> None:
         """What belongs to the report as a whole."""
         self.stages.set_stages(report.stages)
+        self.refusals.set_report(report)
+        self.setTabText(self.indexOf(self.refusals), f"Refusals ({self.refusals.count:,})")
         self.timeline.set_report(report)
         self.cuda_graph.set_report(report)
         self.source.set_report(report)

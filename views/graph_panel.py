@@ -133,6 +133,9 @@ class GraphPanel(QWidget):
             self.canvas.select_group(selection.unit)
         else:
             self.canvas.select_nodes(set(selection.nodes))
+        if len(selection.nodes) > 1 and not selection.unit:
+            self.canvas.center_on_all(selection.nodes)
+            return
         whole = selection.unit if is_whole else min(selection.nodes, default="")
         if target := selection.node or whole:
             self.canvas.center_on(target)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from app.roofline import Point, points
 from compiler.report import ExternCall, Group, Kernel, Node, Refusal, Region, Report
+from views.refusal_index import RefusalIndex
 
 Unit = Group | ExternCall  # what the schedule launches
 
@@ -77,8 +78,9 @@ class RegionIndex:
         return dict(found)
 
     @cached_property
-    def _refusals(self) -> dict[frozenset[str], Refusal]:
-        return {frozenset((refusal.a, refusal.b)): refusal for refusal in self.region.refusals}
+    def refusals(self) -> RefusalIndex:
+        """Why units are apart."""
+        return RefusalIndex(self.region, {node: units[0] for node, units in self.units_of.items()})
 
     def unit_of(self, node: str) -> str:
         """The unit that computes ``node``, or "" for inputs and outputs."""
@@ -99,7 +101,7 @@ class RegionIndex:
                 unit = self.unit_of(other)
                 if other in inside or not unit:
                     continue
-                refusal = self._refusals.get(frozenset((name, other)))
+                refusal = self.refusals.of_nodes(name, other)
                 if unit not in best or (best[unit].refusal is None and refusal is not None):
                     best[unit] = Neighbour(name, other, unit, refusal)
         return sorted(best.values(), key=lambda n: (n.refusal is None, -(n.refusal.bytes_lost if n.refusal else 0)))

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitte
 
 from compiler.report import ExternCall, Group, Kernel
 from views.index import RegionIndex
-from views.inspector_sections import node_page, overview_page, unit_page
+from views.inspector_sections import in_order, node_page, overview_page, pair_page, unit_page
 from views.kernel_panel import KernelPanel
 from views.selection import Selection
 from views.theme import Theme
@@ -109,6 +109,9 @@ class Inspector(QWidget):
         elif unit is not None:
             self._head(unit.name, f"{unit.kind.value} group" if isinstance(unit, Group) else "extern call")
             page = unit_page(index, unit, selection.nodes, self._theme)
+        elif len({index.unit_of(name) for name in selection.nodes} - {""}) == len(selection.nodes) == 2:
+            self._head(" → ".join(in_order(index, selection.nodes)), "kept apart")
+            page = pair_page(index, selection.nodes, self._theme)
         else:
             self._head(index.region.name, f"{index.region.kind} region")
             page = overview_page(index)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from compiler.report import ExternCall, Group, Node, SourceLine, TensorInfo
 from views import format as fmt
 from views.index import RegionIndex, Unit
+from views.refusal_index import lost_text, refusal_text
 from views.theme import Theme
 from views.units_table import kernel_time
 from views.widgets import ElidedLabel, as_panel, label, line
@@ -215,6 +216,35 @@ def node_page(index: RegionIndex, node: Node, unit: Unit | None, theme: Theme) -
             page.table(title, ("Node", "Op", "Output"), _op_rows(index, names)).chosen.connect(page.node_chosen)
     _neighbours(page, index, [node.name])
     _sources(page, index, [node.name], theme)
+    return page
+
+
+def in_order(index: RegionIndex, nodes: Iterable[str]) -> list[str]:
+    """Nodes as the graph has them, producers before consumers."""
+    wanted = set(nodes)
+    return [name for name in index.nodes if name in wanted]
+
+
+def pair_page(index: RegionIndex, nodes: Iterable[str], theme: Theme) -> Page:
+    """Two nodes of different units: why they are apart, and what that costs."""
+    page = Page()
+    names = in_order(index, nodes)
+    refusal = index.refusals.between(names[0], names[-1])
+    page.heading("Why these are apart")
+    if refusal is None:
+        page.text("The compiler recorded no reason.")
+    else:
+        page.text(refusal_text(refusal))
+        if lost := lost_text(refusal):
+            page.text(lost)
+        if {refusal.a, refusal.b} != set(names):
+            page.text(f"Recorded for {refusal.a} and {refusal.b}, of the same two kernels.", "muted")
+    rows: list[tuple[str, ...]] = [(index.unit_of(name), index.nodes[name].op, name) for name in names]
+    page.heading("Units")
+    page.table("Units", ("Unit", "Op", "Node"), rows).chosen.connect(page.unit_chosen)
+    page.heading("Nodes")
+    page.table("Ops", ("Node", "Op", "Output"), _op_rows(index, names)).chosen.connect(page.node_chosen)
+    _sources(page, index, names, theme)
     return page
 
 

@@ -91,6 +91,12 @@ class Workspace(QObject):
         self.graph.show_region(region)
         self.selection.select(Selection(region, "", "", nodes))
 
+    def select_pair(self, region: str, a: str, b: str) -> None:
+        """Select two nodes of a region ("" for the one shown), to see why they are apart."""
+        shown = self.graph.region
+        if region or shown is not None:
+            self.select_nodes_of(region or shown.name, frozenset((a, b)))
+
     def reveal(self, dock: int, widget: QWidget) -> None:
         """Show a dock and give ``widget`` in it the keyboard."""
         self.docks.all[dock].show()
@@ -113,6 +119,8 @@ class Workspace(QObject):
         inspector.lines_chosen.connect(self._select_line)
         inspector.line_hovered.connect(self._hint_line)
         graph.canvas.hovered.connect(self._hint_node)
+        graph.canvas.edge_clicked.connect(lambda a, b: self.select_pair("", a, b))
+        self.panels.pair_chosen.connect(self.select_pair)
         self.selection.hinted.connect(self._hinted)
         inspector.back_requested.connect(self.selection.back)
         inspector.forward_requested.connect(self.selection.forward)

@@ -34,6 +34,7 @@ class GraphCanvas(CanvasView):
     node_clicked = Signal(str)
     group_clicked = Signal(str)
     hovered = Signal(str)  # a node's name, or "" when the mouse left it
+    edge_clicked = Signal(str, str)  # producer and consumer, of two units
     background_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None, theme: Theme | None = None) -> None:
@@ -106,6 +107,18 @@ class GraphCanvas(CanvasView):
         scale = self._camera.scale if self._camera.scale >= _READABLE else _NEAR
         goal = Camera().centred(left + width / 2, top + height / 2, self._width, self._height, min(scale, whole.scale))
         self._glide(goal, GLIDE_MS)
+
+    def center_on_all(self, names: Iterable[str]) -> None:
+        """Glides to where all of some nodes or groups are in sight, no nearer than they are read well."""
+        rects = [rect for name in names if self._scene is not None and (rect := self._scene.locate(name))]
+        if not rects:
+            return
+        left, top = min(rect[0] for rect in rects), min(rect[1] for rect in rects)
+        right, bottom = max(rect[0] + rect[2] for rect in rects), max(rect[1] + rect[3] for rect in rects)
+        whole = fitted((left, top, right - left, bottom - top), self._width, self._height)
+        scale = min(whole.scale, self._camera.scale if self._camera.scale >= _READABLE else _NEAR)
+        middle = (left + right) / 2, (top + bottom) / 2
+        self._glide(Camera().centred(*middle, self._width, self._height, scale), GLIDE_MS)
 
     def set_search(self, text: str) -> list[str]:
         """Marks what holds ``text`` in its name or op, dims the rest, and returns the names from top to bottom."""
@@ -223,6 +236,10 @@ class GraphCanvas(CanvasView):
             self.center_on(name)
         elif hit.node >= 0:
             self._choose(scene.layout.names[hit.node])
+        elif hit.edge >= 0:
+            ends = scene.ends(hit.edge)
+            self.select_nodes(set(ends))
+            self.edge_clicked.emit(*ends)
         elif hit.group >= 0:
             self.select_group(scene.layout.group_names[hit.group])
             self.group_clicked.emit(scene.layout.group_names[hit.group])
@@ -237,15 +254,17 @@ class GraphCanvas(CanvasView):
 
     def _pointed(self, at: QPointF) -> None:
         hit = self._hit(at)
-        self._set_hovered(hit.node)
-        busy = hit.node >= 0 or hit.stub >= 0 or hit.group >= 0
+        self._set_hovered(hit.node, hit.edge)
+        busy = hit != Hit()
         self.viewport().setCursor(Qt.CursorShape.PointingHandCursor if busy else Qt.CursorShape.ArrowCursor)
 
-    def _set_hovered(self, node: int) -> None:
+    def _set_hovered(self, node: int, edge: int = NOTHING) -> None:
+        if (node, edge) == (self._marks.hovered, self._marks.edge):
+            return
         if node != self._marks.hovered:
-            self._marks = self._marks.hovering(node)
             self.hovered.emit(self._scene.layout.names[node] if self._scene is not None and node >= 0 else "")
-            self.viewport().update()
+        self._marks = self._marks.hovering(node, edge)
+        self.viewport().update()
 
     def _tip(self, hit: Hit) -> str:
         scene = self._scene
@@ -255,6 +274,8 @@ class GraphCanvas(CanvasView):
             return tips.node_tip(scene, hit.node)
         if hit.stub >= 0:
             return tips.stub_tip(scene, hit.stub)
+        if hit.edge >= 0:
+            return tips.edge_tip(scene, hit.edge)
         return tips.group_tip(scene, scene.layout.group_names[hit.group]) if hit.group >= 0 else ""
 
     def _walk(self, key: Qt.Key) -> None:

@@ -27,3 +27,17 @@ def segments(pieces: Floats, steps: int) -> Floats:
     y = curved[:, 1:2] + (curved[:, 3:4] - curved[:, 1:2]) * down
     parts = np.stack([x[:, :-1], y[:, :-1], x[:, 1:], y[:, 1:]], axis=2).reshape(-1, 4)
     return np.concatenate([pieces[straight], parts])
+
+
+def distances(pieces: Floats, x: float, y: float) -> Floats:
+    """How far a point is from each of some pieces (p, 4)."""
+    steps = 12
+    across, down = _weights(steps)
+    xs = pieces[:, 0:1] + (pieces[:, 2:3] - pieces[:, 0:1]) * across
+    ys = pieces[:, 1:2] + (pieces[:, 3:4] - pieces[:, 1:2]) * down
+    ax, ay, bx, by = xs[:, :-1], ys[:, :-1], xs[:, 1:], ys[:, 1:]
+    dx, dy = bx - ax, by - ay
+    length = np.maximum(dx * dx + dy * dy, 1e-6)
+    along = np.clip(((x - ax) * dx + (y - ay) * dy) / length, 0.0, 1.0)
+    nearest: Floats = np.hypot(ax + along * dx - x, ay + along * dy - y).min(axis=1)
+    return nearest

@@ -19,6 +19,7 @@ class Highlights:
     """Indices of marked nodes and boxes."""
 
     hovered: int = NOTHING
+    edge: int = NOTHING  # under the mouse
     hinted: tuple[int, ...] = ()  # what the mouse is over in another view
     nodes: tuple[int, ...] = ()
     group: int = NOTHING
@@ -32,9 +33,9 @@ class Highlights:
         """The one selected node, or NOTHING."""
         return self.nodes[0] if len(self.nodes) == 1 else NOTHING
 
-    def hovering(self, node: int) -> Highlights:
-        """With another node under the mouse."""
-        return replace(self, hovered=node)
+    def hovering(self, node: int, edge: int = NOTHING) -> Highlights:
+        """With another node or edge under the mouse."""
+        return replace(self, hovered=node, edge=edge)
 
     def hinting(self, nodes: Sequence[int]) -> Highlights:
         """With other nodes under the mouse in another view."""
@@ -82,6 +83,8 @@ class Highlights:
         if self.hinted:
             hinted = np.intersect1d(seen, np.array(self.hinted, np.int64))
             scene.paint_outlines(painter, camera, hinted, palette.highlight, 2.0)
+        if self.edge >= 0:
+            scene.paint_edge(painter, camera, self.edge, palette.highlight)
         if self.hovered >= 0 and self.hovered != self.node:
             scene.paint_highlight(painter, camera, self.hovered, palette.highlight)
             scene.paint_outlines(painter, camera, np.array([self.hovered]), palette.highlight, 2.0)

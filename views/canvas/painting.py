@@ -314,6 +314,17 @@ class ScenePainter:
             self._paint_nodes(painter, np.append(ends, node).astype(np.int64), camera.scale)
             self._outline(painter, ends.astype(np.int64), color, 1.6, camera.scale)
 
+    def paint_edge(self, painter: QPainter, camera: Camera, edge: int, color: QColor) -> None:
+        """One edge with the boxes at its ends."""
+        scene = self.scene
+        ends = scene.layout.edges[edge].astype(np.int64)
+        with _SceneSpace(painter, camera):
+            painter.setPen(_pen(color, max(2.2, 1.4 / camera.scale)))
+            pieces = scene.pieces[scene.pieces_of(np.array([edge], np.int64))]
+            painter.drawLines(self._lines.fill(segments(pieces, _steps(max(camera.scale, 0.3)))))
+            self._paint_nodes(painter, ends, camera.scale)
+            self._outline(painter, ends, color, 1.6, camera.scale)
+
     def paint_outlines(self, painter: QPainter, camera: Camera, nodes: Indices, color: QColor, width: float) -> None:
         """Borders around some nodes, at least ``width`` view pixels wide."""
         with _SceneSpace(painter, camera):

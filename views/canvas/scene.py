@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from app.layout import GraphLayout, NodeStyle
 from app.layout.labels import dtype_text, node_subtitle, node_title, shape_text
 from compiler.report import ExternCall, Group, Node, NodeKind, Region
+from views.canvas import curves
 from views.canvas.block_index import BlockIndex
 from views.index import group_colors
+from views.refusal_index import RefusalIndex
 
 # Classes of node colours; grouped nodes have GROUPED + their group's colour number.
 PLAIN, INPUT, PARAMETER, EXTERN, OUTPUT, GROUPED = range(6)
@@ -26,6 +28,7 @@ class Hit:
 
     node: int = NOTHING
     stub: int = NOTHING
+    edge: int = NOTHING  # one that leaves a group or extern call for another
     group: int = NOTHING
 
 
@@ -117,7 +120,56 @@ class Scene:
         stub = _smallest(layout.stub_rect, self.stub_blocks.touching(window))
         if stub >= 0:
             return Hit(stub=stub)
+        edge = self._edge_at(x, y, slack)
+        if edge >= 0:
+            return Hit(edge=edge)
         return Hit(group=_smallest(layout.group_rect, self.group_blocks.touching((x, y, x, y))))
+
+    def _edge_at(self, x: float, y: float, slack: float) -> int:
+        """The edge between two units that passes nearest to a point, at most twice ``slack`` away, or NOTHING."""
+        reach = 2.0 * slack
+        near = self.piece_blocks.touching((x - reach, y - reach, x + reach, y + reach))
+        near = near[~self.piece_inside[near]]
+        if not len(near):
+            return NOTHING
+        distances = curves.distances(self.pieces[near], x, y)
+        for piece in near[np.argsort(distances, kind="stable")][: int((distances <= reach).sum())]:
+            for edge in self._edges_of_piece.of(int(piece)):
+                if self.joins_units(int(edge)):
+                    return int(edge)
+        return NOTHING
+
+    def joins_units(self, edge: int) -> bool:
+        """Whether an edge leaves one group or extern call for another."""
+        producer, consumer = (self.unit_of.get(self.layout.names[end], "") for end in self.layout.edges[edge])
+        return bool(producer and consumer and producer != consumer)
+
+    def ends(self, edge: int) -> tuple[str, str]:
+        """The producer and the consumer of an edge."""
+        producer, consumer = self.layout.edges[edge]
+        return self.layout.names[producer], self.layout.names[consumer]
+
+    @cached_property
+    def unit_of(self) -> dict[str, str]:
+        """Node -> the group or extern call that computes it; of several, one that does not compute it again."""
+        found: dict[str, str] = {}
+        for group in self.groups.values():
+            again = set(group.recomputed)
+            found.update({node: group.name for node in group.nodes if node not in again or node not in found})
+        found.update({name: call.name for name, call in self.call_of_node.items()})
+        return found
+
+    @cached_property
+    def refusals(self) -> RefusalIndex:
+        """Why units are apart."""
+        return RefusalIndex(self.region, self.unit_of)
+
+    @cached_property
+    def _edges_of_piece(self) -> _Adjacency:
+        """Edges by the pieces that they are made of; edges of one value share pieces."""
+        counts = np.diff(self.layout.edge_start)
+        owners = np.repeat(np.arange(len(counts)), counts)
+        return _Adjacency(self.layout.edge_pieces, len(self.pieces), owners)
 
     def edges_of(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Indices of the edges into and out of a node."""
@@ -196,9 +248,10 @@ class Scene:
 class _Adjacency:
     """Edges by one of their ends."""
 
-    def __init__(self, ends: NDArray[np.int32], count: int) -> None:
-        self._order = np.argsort(ends, kind="stable")
-        self._start = np.searchsorted(ends[self._order], np.arange(count + 1))
+    def __init__(self, ends: NDArray[np.int32], count: int, values: NDArray[np.int64] | None = None) -> None:
+        order = np.argsort(ends, kind="stable")
+        self._order = order if values is None else values[order]
+        self._start = np.searchsorted(ends[order], np.arange(count + 1))
 
     def of(self, node: int) -> NDArray[np.int64]:
         return self._order[self._start[node] : self._start[node + 1]]

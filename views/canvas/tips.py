@@ -7,6 +7,7 @@ from html import escape
 from app.layout.labels import dtype_text, shape_text
 from compiler.report import Node
 from views.canvas.scene import Scene
+from views.refusal_index import lost_text, refusal_text
 
 
 def node_tip(scene: Scene, index: int) -> str:
@@ -30,6 +31,18 @@ def group_tip(scene: Scene, name: str) -> str:
         return _rich([head, escape(group.reason)])
     call = scene.calls[name]
     return _rich([f"<b>{escape(name)}</b> &nbsp;{escape(call.op)}", escape(call.detail or call.reason.value)])
+
+
+def edge_tip(scene: Scene, edge: int) -> str:
+    """Why the units at an edge's ends are apart, as rich text: the rule, its numbers, the bytes it costs."""
+    a, b = scene.ends(edge)
+    units = f"{scene.unit_of[a]} → {scene.unit_of[b]}"
+    head = f"<b>{escape(units)}</b> &nbsp;{escape(scene.edge_label(int(scene.layout.edges[edge, 0])))}"
+    refusal = scene.refusals.between(a, b)
+    if refusal is None:
+        return _rich([head, "Kept apart; the compiler recorded no reason."])
+    lines = [head, f"Kept apart: {escape(refusal_text(refusal))}", escape(lost_text(refusal))]
+    return _rich([line for line in lines if line])
 
 
 def stub_tip(scene: Scene, stub: int) -> str:

@@ -1,0 +1,92 @@
+"""The Refusals tab: every pair that was kept apart, by rule, the costliest first; a click shows both in the graph."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QLineEdit, QTreeView, QVBoxLayout, QWidget
+
+from compiler.report import Report
+from views import format as fmt
+from views.refusals_model import BYTES, RefusalsModel
+from views.theme import Theme
+from views.widgets import as_panel, label
+
+_WIDTHS = (420, 100, 620)
+_OPENED = 8  # a rule with at most so many pairs shows them at once
+
+
+class RefusalsPanel(QWidget):
+    """Filter box over the tree."""
+
+    pair_chosen = Signal(str, str, str)  # region, and its two nodes
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        as_panel(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 8, 6, 4)
+        column.setSpacing(6)
+        head = QHBoxLayout()
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter by node, op, rule, reason")
+        self.filter.setAccessibleName("Filter refusals")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setMaximumWidth(420)
+        head.addWidget(self.filter, 1)
+        self._told = label("", "muted")
+        head.addWidget(self._told)
+        head.addStretch()
+        column.addLayout(head)
+        self.model = RefusalsModel(self)
+        self.tree = QTreeView()
+        self.tree.setAccessibleName("Refusals")
+        self.tree.setModel(self.model)
+        self.tree.setUniformRowHeights(True)
+        self.tree.setAlternatingRowColors(False)
+        self.tree.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.tree.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.tree.setSortingEnabled(True)
+        header = self.tree.header()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        header.setStretchLastSection(True)
+        for section, width in enumerate(_WIDTHS):
+            self.tree.setColumnWidth(section, width)
+        self.tree.sortByColumn(BYTES, Qt.SortOrder.DescendingOrder)
+        column.addWidget(self.tree, 1)
+        self.filter.textChanged.connect(self._filter)
+        self.model.modelReset.connect(self._arranged)
+        self.tree.selectionModel().currentRowChanged.connect(self._chosen)
+
+    def set_theme(self, theme: Theme) -> None:
+        """The stylesheet colours everything here."""
+
+    def set_report(self, report: Report) -> None:
+        """Show another report's refusals."""
+        self.tree.setColumnHidden(3, len(report.regions) < 2)
+        self.model.set_report(report)
+
+    @property
+    def count(self) -> int:
+        """Refusals of the report."""
+        return self.model.count
+
+    def _filter(self, text: str) -> None:
+        self.model.set_filter(text)
+
+    def _arranged(self) -> None:
+        rules = self.model.rules
+        for row, rule in enumerate(rules):
+            # closed where there are many, so that every rule is in sight
+            opened = bool(self.filter.text()) or len(rule.pairs) <= _OPENED or len(rules) == 1
+            self.tree.setExpanded(self.model.index(row, 0), opened)
+        shown = sum(len(rule.pairs) for rule in self.model.rules)
+        if not self.model.count:
+            self._told.setText("Nothing was kept apart.")
+        else:
+            of_all = "" if shown == self.model.count else f" of {fmt.count(self.model.count)}"
+            self._told.setText(f"{fmt.count(shown)}{of_all} pairs of neighbours are in different kernels")
+
+    def _chosen(self, current: QModelIndex, previous: QModelIndex) -> None:
+        pair = self.model.pair(current)
+        if pair is not None:
+            self.pair_chosen.emit(pair.region, pair.refusal.a, pair.refusal.b)
