@@ -12,7 +12,7 @@ import pytest
 from app.worker import run as live
 from app.worker.protocol import Event, Measured, RunState, Samples, StartRun
 from app.worker.run import RunControl, run
-from compiler.report import CudaGraph
+from compiler.report import CudaGraph, Trace
 from compiler.targets import TARGETS
 
 pytest.importorskip("torch", reason="timing is part of the compiler")
@@ -51,12 +51,19 @@ class FakeStep:
         self.then(self.mode, self.iterations)
 
 
+def observe_fake(compilation: object, step: Any, mode: str) -> tuple[CudaGraph | None, Trace]:
+    if mode == "eager":
+        raise RuntimeError("no profiler here")
+    return step.cuda_graph, Trace(mode, "Test GPU", span_us=7.0)
+
+
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
     """Run with fake steps; ``then(control, mode, iteration)`` is the user. Returns the events sent."""
     from compiler.runtime import timing
 
     monkeypatch.setattr(timing, "cuda_event_maker", lambda: Clock)
+    monkeypatch.setattr(live, "observe_step", observe_fake)
     compilation: Any = SimpleNamespace(report=SimpleNamespace(target=TARGETS["h200"]))
 
     def run_it(modes: str, then: Callable[[RunControl, str, int], None], broken: str = "") -> list[Event]:
@@ -98,6 +105,7 @@ def test_a_switch_takes_effect_at_the_next_iteration(play: Callable[..., list[Ev
     assert measured["graph"].cuda_graph == CudaGraph(captured=True, nodes=3)
     assert measured["compiled"].cuda_graph is None
     assert measured["compiled"].measurement.gpu == "NVIDIA H200 SXM"
+    assert measured["compiled"].trace == Trace("compiled", "Test GPU", span_us=7.0)
     assert isinstance(events[-1], RunState)
     assert events[-1].state == "stopped"
 
@@ -180,3 +188,12 @@ def test_inductor_is_prepared_when_it_is_asked_for(play: Callable[..., list[Even
     states = [(event.state, event.mode) for event in events if isinstance(event, RunState)]
     assert states.index(("preparing", "inductor")) > states.index(("running", "eager"))
     assert running(events) == ["eager", "inductor"]
+
+
+def test_a_mode_that_cannot_be_traced_is_still_measured(play: Callable[..., list[Event]]) -> None:
+    events = play("eager", lambda control, mode, iteration: control.stop() if iteration == 30 else None)
+    told = [event.text for event in events if isinstance(event, RunState) and event.state == "tracing"]
+    assert told == ["", "eager cannot be traced: no profiler here"]
+    (measured,) = (event for event in events if isinstance(event, Measured))
+    assert measured.trace is None
+    assert measured.measurement.iterations == 30 - 13

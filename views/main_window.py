@@ -227,6 +227,7 @@ class MainWindow(QMainWindow):
         self._run_control = RunControl(self.bridge, made.panels.run, bool(samples()), self)
         self._run_control.message.connect(self.post)
         self._run_control.measured.connect(self.session.touch)
+        self._run_control.ended.connect(made.refresh)
         return made
 
     def _commands(self) -> Commands:

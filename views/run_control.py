@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.worker.protocol import Failed, Measured, Ready, RunState, Samples, SetRun, StartRun, StopRun, WorkerDied
@@ -18,6 +19,7 @@ class RunControl(QObject):
     """Drives StartRun, SetRun, StopRun; gathers Measured."""
 
     measured = Signal(object)  # Measurement
+    ended = Signal()  # every record of a run has come
     message = Signal(object)
 
     def __init__(self, bridge: WorkerBridge, panel: RunPanel, has_samples: bool, parent: QObject | None = None) -> None:
@@ -26,6 +28,7 @@ class RunControl(QObject):
         self._panel = panel
         self._has_samples = has_samples
         self._id = 0
+        self._ids: set[int] = set()  # runs of the report shown; one that ended may still have records on their way
         self._has_gpu: bool | None = None  # None: the worker has not said yet
         self._report: Report | None = None
         self._loaded = False  # the worker holds the model of this report
@@ -42,6 +45,7 @@ class RunControl(QObject):
     def set_report(self, report: Report, *, loaded: bool) -> None:
         """Another report is shown; ``loaded`` says that the worker has just compiled it."""
         self._panel.stop()
+        self._ids = set()
         self._report = report
         self._loaded = loaded
         self._choose()
@@ -70,6 +74,7 @@ class RunControl(QObject):
 
     def _start(self, modes: list[str]) -> None:
         self._id = self._bridge.new_id()
+        self._ids.add(self._id)
         self._bridge.send(StartRun(self._id, modes))
 
     def _change(self, modes: list[str]) -> None:
@@ -87,17 +92,25 @@ class RunControl(QObject):
     def _on_state(self, event: RunState) -> None:
         if event.id == self._id:
             self._panel.apply_state(event)
+        if event.state == "stopped" and event.id in self._ids:
+            self.ended.emit()
 
     def _on_samples(self, event: Samples) -> None:
         if event.id == self._id:
             self._panel.add_samples(event)
 
     def _on_measured(self, event: Measured) -> None:
-        if event.id != self._id or self._report is None:
+        if event.id not in self._ids or self._report is None:
             return
         self._keep(event.measurement)
-        if event.cuda_graph is not None and len(self._report.regions) == 1:
-            self._report.regions[0].cuda_graph = event.cuda_graph
+        if event.trace is not None:
+            others = [trace for trace in self._report.traces if trace.mode != event.trace.mode]
+            self._report.traces = [*others, event.trace]
+        if event.cuda_graph is not None:
+            first, *others = self._report.regions
+            first.cuda_graph = event.cuda_graph  # of the whole iteration; its nodes name their regions
+            for region in others:
+                region.cuda_graph = msgspec.structs.replace(region.cuda_graph, captured=event.cuda_graph.captured)
         self.measured.emit(event.measurement)
 
     def _keep(self, measurement: Measurement) -> None:

@@ -23,7 +23,13 @@ REDRAW_MS = 33
 _TABLE_MS = 250  # percentiles need not flicker
 _PREVIEW = 500  # iterations of each recording that are shown before it plays
 _NARROW = 1000  # pixels below which the table leaves columns out
-_STATES = {"preparing": "Preparing…", "warmup": "Warming up…", "running": "Running", "stopped": "Stopped"}
+_STATES = {
+    "preparing": "Preparing…",
+    "warmup": "Warming up…",
+    "running": "Running",
+    "tracing": "Tracing one iteration",
+    "stopped": "Stopped",
+}
 _VIEWS = {**LAYOUTS, "distribution": "Histogram", "compare": "Compare"}
 
 

@@ -28,6 +28,7 @@ class Workspace(QObject):
 
     def __init__(self, window: QMainWindow, theme: Theme) -> None:
         super().__init__(window)
+        self._report: Report | None = None
         self._indexes: dict[str, RegionIndex] = {}
         self.selection = SelectionModel(self)
         self.graph = GraphPanel(theme)
@@ -51,9 +52,20 @@ class Workspace(QObject):
 
     def set_report(self, report: Report, layouts: dict[str, bytes]) -> None:
         """Show another report; ``layouts`` are those its session kept."""
+        self._report = report
         self._indexes = {region.name: RegionIndex(report, region) for region in report.regions}
         self.panels.set_report(report)
         self.graph.set_report(report, layouts)
+
+    def refresh(self) -> None:
+        """The report shown has grown: a run ended and left its records in it."""
+        if self._report is None:
+            return
+        self._indexes = {region.name: RegionIndex(self._report, region) for region in self._report.regions}
+        self.panels.set_report(self._report)
+        if self.index is not None:
+            self._show_region(self.index)
+            self._selected(self.selection.current)
 
     def select_node(self, name: str) -> None:
         """Select one FX node, and with it the unit that computes it."""
@@ -128,10 +140,7 @@ class Workspace(QObject):
         self.selection.history_changed.connect(inspector.set_history)
 
     def _region_changed(self, name: str) -> None:
-        index = self._indexes[name]
-        self.units.set_region(index)
-        self.inspector.set_region(index)
-        self.panels.set_region(index)
+        self._show_region(self._indexes[name])
         self.region_changed.emit()
         if self.selection.current.region in self._indexes and self.selection.current.region != name:
             self.selection.select(Selection(region=name))
@@ -139,6 +148,11 @@ class Workspace(QObject):
             self.selection.reset(Selection(region=name))  # another report: its predecessor's history means nothing
         else:
             self._selected(self.selection.current)
+
+    def _show_region(self, index: RegionIndex) -> None:
+        self.units.set_region(index)
+        self.inspector.set_region(index)
+        self.panels.set_region(index)
 
     def _selected(self, selection: Selection) -> None:
         if self.graph.region is not None and selection.region not in ("", self.graph.region.name):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from app.worker.paths import portable_graph
-from compiler.report import CudaGraph, ExternReason, Measurement, Report
+from compiler.report import CudaGraph, ExternReason, Measurement, Report, Trace
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compilation
@@ -54,10 +54,26 @@ def measure_modes(compilation: Compilation, modes: Sequence[str], iterations: in
             eager, exact = reference
             comparison = compare_outputs(eager, step.outputs(), exact)
             record.equal_to_eager, record.max_error = comparison.equal, comparison.error
-        if mode == "graph" and step.cuda_graph is not None:
-            note_graph(compilation.report, step.cuda_graph)
+        facts, traced = observe_step(compilation, step, mode)
+        if mode == "graph" and facts is not None:
+            note_graph(compilation.report, facts)
+        compilation.report.traces.append(traced)
         records.append(record)
     return records
+
+
+def observe_step(compilation: Compilation, step: Step, mode: str) -> tuple[CudaGraph | None, Trace]:
+    """What capture made of the iteration, and a traced iteration; each tells of the other's events.
+
+    A pass of its own, after everything was timed. The graph's facts are None where ``mode`` captures nothing.
+    """
+    from compiler.runtime.trace import joined, trace, with_trace
+
+    found = trace(step, mode, observer=compilation.observer)
+    facts = step.cuda_graph
+    if facts is None:
+        return None, found
+    return with_trace(facts, found), joined(found, facts.topology)
 
 
 def note_graph(report: Report, facts: CudaGraph) -> None:

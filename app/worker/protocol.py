@@ -12,7 +12,7 @@ from typing import IO
 import msgspec
 
 from compiler.options import OptionInfo
-from compiler.report import CudaGraph, KernelCheck, Measurement, Report, Target
+from compiler.report import CudaGraph, KernelCheck, Measurement, Report, Target, Trace
 
 MAX_FRAME = 1 << 30  # bytes; the largest reports are a tenth of it
 
@@ -132,7 +132,7 @@ class Failed(msgspec.Struct, tag="failed"):
 
 
 class RunState(msgspec.Struct, tag="run_state"):
-    """Where the run stands: "preparing", "warmup", "running", "stopped"."""
+    """Where the run stands: "preparing", "warmup", "running", "tracing", "stopped"."""
 
     id: int
     state: str
@@ -160,6 +160,7 @@ class Measured(msgspec.Struct, tag="measured"):
     id: int
     measurement: Measurement
     cuda_graph: CudaGraph | None = None  # what capture made of the iteration, in mode "graph"
+    trace: Trace | None = None  # one iteration more, traced after all others
 
 
 class Verified(msgspec.Struct, tag="verified"):

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from app.worker.measure import prepare_step
+from app.worker.measure import observe_step, prepare_step
 from app.worker.paths import portable_graph
 from app.worker.protocol import Event, Measured, RunState, Samples, StartRun
-from compiler.report import Measurement
+from compiler.report import CudaGraph, Measurement, Trace
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compilation
@@ -167,10 +167,21 @@ class _LiveRun:
         gpu = self._compilation.report.target.title
         for mode, recorded in self._recorded.items():
             if recorded.iterations:
-                facts = self._steps[mode].cuda_graph
+                facts, traced = self._observe(mode)
                 graph = portable_graph(facts) if facts else None
-                self._send(Measured(self._id, recorded.measurement(mode, gpu), graph))
+                self._send(Measured(self._id, recorded.measurement(mode, gpu), graph, traced))
         self._state("stopped", self._mode)
+
+    def _observe(self, mode: str) -> tuple[CudaGraph | None, Trace | None]:
+        """The facts of a mode's graph and a traced iteration; without the latter where the profiler cannot."""
+        self._state("tracing", mode)
+        step = self._steps[mode]
+        try:
+            return observe_step(self._compilation, step, mode)
+        except Exception as error:
+            reason = (str(error) or repr(error)).strip().splitlines()[0]
+            self._state("tracing", mode, f"{mode} cannot be traced: {reason}")
+            return step.cuda_graph, None
 
     def _warm_up(self, mode: str, step: Step, iterations: int) -> None:
         """Iterations that are seen, but in no record."""

@@ -1,8 +1,8 @@
-"""The window on a GPU, offscreen: load an example, compile, click a group, toggle replay, and see the plot move.
+"""The window on a GPU, offscreen: load an example, compile, click a group, run every mode, toggle replay, trace.
 
     python -m tests.gpu.tour FOLDER [EXAMPLE]
 
-Writes screenshots and the session into FOLDER, prints what was seen, and exits 1 where something did not happen.
+Writes seven screenshots and the session into FOLDER, prints what was seen, and fails where something did not happen.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ from PySide6.QtTest import QTest
 
 from app.session import save_session
 from app.settings import Settings
+from app.statistics import compare_medians
 from app.worker.client import WorkerClient
 from views.app import make_application
+from views.bottom_panel import BottomPanel
 from views.main_window import MainWindow
+from views.run_compare import sentence
+from views.run_panel import RunPanel
+from views.run_record import MODE_TITLES
 
 SECONDS_A_MODE = 3.0
 
@@ -73,33 +78,54 @@ def main(folder: Path, example: str) -> int:
     window.workspace.select_unit(region.groups[1 if len(region.groups) > 1 else 0].name)
     wait_until(_after(0.6), 5, "painting")
     window.grab().save(str(folder / f"{example}-graph.png"))
-    run = window.workspace.panels.run
-    window.workspace.panels.setCurrentWidget(run)
-    run.toggle_mode("eager")
-    run.toggle_mode("compiled")
+    panels = window.workspace.panels
+    run = panels.run
+    panels.setCurrentWidget(run)
+    click_mode(run, "eager")
+    click_mode(run, "compiled")
     QTest.mouseClick(run.start_button, Qt.MouseButton.LeftButton)
-    wait_until(lambda: _points(window) > 0, 180, "the first live iteration")
+    wait_until(lambda: _recorded(run, "eager"), 180, "the first live iteration")
     wait_until(_after(SECONDS_A_MODE), 10, "the eager run")
-    window.grab().save(str(folder / f"{example}-run-eager.png"))
-    run.toggle_mode("compiled")
-    run.toggle_mode("eager")
+    click_mode(run, "compiled")
+    click_mode(run, "eager")
     wait_until(_after(SECONDS_A_MODE), 10, "the compiled run")
     start = time.monotonic()
     middle = QPoint(run.switch.width() // 2, run.switch.height() // 2)
     QTest.mouseClick(run.switch, Qt.MouseButton.LeftButton, pos=middle)
-    wait_until(lambda: any(row.mode == "graph" for row in run.record.rows()), 10, "the switch to replay")
-    wait_until(lambda: _points(window) > 0, 10, "the plot of replayed iterations")
+    wait_until(lambda: _recorded(run, "graph"), 10, "the switch to replay")
     print(f"from the replay switch to its first iteration on the plot: {time.monotonic() - start:.2f} s")
     wait_until(_after(SECONDS_A_MODE), 10, "the replay")
     window.grab().save(str(folder / f"{example}-run.png"))
+    for mode in ("inductor", "inductor-graph", "eager", "compiled"):
+        start = time.monotonic()
+        click_mode(run, mode)
+        wait_until(lambda mode=mode: _recorded(run, mode), 300, f"the first iteration of {mode}")
+        print(f"from switching {mode} on to its first iteration on the plot: {time.monotonic() - start:.2f} s")
+    wait_until(_after(2 * SECONDS_A_MODE), 20, "five modes in turn")
+    run.show_view("overlaid")
+    wait_until(_after(1.0), 5, "painting")
+    window.grab().save(str(folder / f"{example}-lab.png"))
     QTest.mouseClick(run.start_button, Qt.MouseButton.LeftButton)
     report = window.session.report
     assert report is not None
-    wait_until(lambda: len(report.measurements) >= 3, 30, "the measurements")
+    wait_until(lambda: {m.mode for m in report.measurements} == set(MODE_TITLES), 120, "the measurements")
+    wait_until(lambda: len(report.traces) == len(MODE_TITLES), 120, "the traces")
+    graph = report.regions[0].cuda_graph
+    print(f"CUDA Graph: {len(graph.topology)} nodes, {len(graph.routes)} inputs, covered {graph.covered_time}")
     wait_until(_after(0.5), 5, "painting")
-    window.set_theme("dark")
-    wait_until(_after(0.5), 5, "painting")
-    window.grab().save(str(folder / f"{example}-dark.png"))
+    for name, theme, view in (
+        ("timeline", "light", lambda: panels.setCurrentWidget(panels.timeline)),
+        ("topology", "light", lambda: show_topology(panels)),
+        ("roofline", "dark", lambda: panels.setCurrentWidget(panels.roofline)),
+    ):
+        window.set_theme(theme)
+        view()
+        wait_until(_after(1.0), 5, "painting")
+        window.grab().save(str(folder / f"{example}-{name}.png"))
+    for first, second in (("compiled", "graph"), ("inductor-graph", "graph")):
+        a, b = (next(m.gpu_samples for m in report.measurements if m.mode == mode) for mode in (first, second))
+        found = compare_medians(a, b)
+        print(f"GPU time of {second} against {first}: {found and sentence(first, second, found)}")
     for m in report.measurements:
         print(f"{m.mode}: CPU p50 {m.cpu_us.p50:.1f} µs, GPU p50 {m.gpu_us.p50:.1f} µs over {m.iterations} iterations")
     save_session(folder / f"{example}-h200.fscope", report)
@@ -114,8 +140,21 @@ def _after(seconds: float) -> Callable[[], bool]:
     return lambda: time.monotonic() >= end
 
 
-def _points(window: MainWindow) -> int:
-    return window.workspace.panels.run.record.total
+def click_mode(run: RunPanel, mode: str) -> None:
+    """Switch a mode on or off by a click on its row."""
+    table = run.table
+    place = table.visualRect(table.figures.index(table.figures.modes.index(mode), 0)).center()
+    QTest.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def show_topology(panels: BottomPanel) -> None:
+    """The nodes of the captured graph, one of them in focus."""
+    panels.setCurrentWidget(panels.cuda_graph)
+    panels.cuda_graph.show_page("topology")
+
+
+def _recorded(run: RunPanel, mode: str) -> bool:
+    return any(row.mode == mode for row in run.record.rows())
 
 
 if __name__ == "__main__":

@@ -31,8 +31,9 @@ from app.worker.protocol import (
     read_frame,
     write_frame,
 )
-from compiler.report import Measurement, Percentiles
+from compiler.report import CudaGraph, Measurement, Percentiles, Region, Trace, TraceEvent
 from tests.fake_reports import H100, transformer_report
+from tests.fake_runs import captured, schedule, unit_us
 
 LOCAL = msgspec.structs.replace(H100, name="test_gpu", title="Test GPU", local=True)
 # CPU microseconds that tell the modes apart
@@ -46,6 +47,7 @@ class Worker:
         self._has_gpu = has_gpu
         self._lock = threading.Lock()
         self._modes: list[str] = []
+        self._regions: list[Region] = []
         self._running = threading.Event()
 
     def send(self, event: Event) -> None:
@@ -89,7 +91,13 @@ class Worker:
             report.source = command.source
             if command.target == "local":
                 report.target = LOCAL
+            self._regions = report.regions
             self.send(Compiled(command.id, report))
+
+    def _captured(self) -> CudaGraph:
+        region = self._regions[0]
+        units = schedule(region)
+        return captured(region, units, {unit.name: unit_us(unit, i) for i, unit in enumerate(units)})
 
     def _run(self, command_id: int) -> None:
         recorded: dict[str, list[float]] = {}
@@ -114,6 +122,8 @@ class Worker:
                 Measured(
                     command_id,
                     Measurement(mode, LOCAL.title, len(cpu), zero, zero, cpu_samples=cpu, gpu_samples=gpu),
+                    self._captured() if mode == "graph" else None,
+                    Trace(mode, LOCAL.title, [TraceEvent("cuGraphLaunch", 1.0, 5.0, "cpu")], 6.0),
                 )
             )
         self.send(RunState(command_id, "stopped", ""))
