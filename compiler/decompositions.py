@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from compiler.foreach import foreach_decompositions
+
 aten = torch.ops.aten
 _TAKEN_APART = (
     "_softmax _softmax_backward_data _log_softmax _log_softmax_backward_data "
@@ -57,6 +59,7 @@ def _table(random: str) -> dict[Any, Callable[..., Any]]:
     table: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     packets = [getattr(aten, name) for name in _TAKEN_APART if hasattr(aten, name)]
     table.update(get_decompositions(packets))
+    table.update(foreach_decompositions())
     kept = {getattr(aten, name) for name in _KEPT_WHOLE}
     if random == "kernel":
         distributions = get_decompositions([getattr(aten, name) for name in _DISTRIBUTIONS])

@@ -10,7 +10,8 @@ all of it (element level) or over ``xvars`` alone (row level, after a reduction)
                      can stay in a register; what a scatter writes is read by none of its group;
 4. CYCLE             no third step has to run between them;
 5. TOO_LARGE         the kernel keeps few enough buffers and loops for the register file and the reader;
-6. OPTION            no option of the compilation forbids it.
+6. OPTION            no option of the compilation forbids it;
+7. MUTATION          an input that one overwrites is read by the other only where it is written.
 
 Candidates are pairs that share a buffer (else NO_SHARED_DATA: nothing is saved), best saving first. Library calls
 never join (EXTERN).
@@ -52,6 +53,7 @@ class FusionGroup:
     reads: dict[str, list[Expr]] = field(default_factory=dict)  # buffer -> indices in the group's variables
     writes: dict[str, Expr] = field(default_factory=dict)
     scattered: dict[str, str] = field(default_factory=dict)  # what scatters write -> the buffer they take over
+    overwritten: dict[str, str] = field(default_factory=dict)  # what lies in an input's memory -> that input
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -213,6 +215,8 @@ class _Partitioner:
             group.scattered[loop.name] = loop.into
         else:
             group.writes[loop.name] = loop.index
+        if loop.over:
+            group.overwritten[loop.name] = loop.over
         self.bytes[loop.name] = loop.buffer.bytes
         self.writer[loop.name] = position
         for name in group.needs:
@@ -244,6 +248,13 @@ class _Partitioner:
                         after[position].add(reader)
                 if name in self.writer and self.writer[name] != position:
                     after[self.writer[name]].add(position)
+        for position, step in enumerate(self.steps):
+            if isinstance(step, Loop) and step.over:
+                for reader in self.readers[step.over]:
+                    after[reader].add(position)
+                for other, call in enumerate(self.steps[:position]):
+                    if isinstance(call, Extern) and step.over in call.mutates:
+                        after[other].add(position)
         effects = [i for i, s in enumerate(self.steps) if isinstance(s, Extern) and s.keeps_order]
         for earlier, later in itertools.pairwise(effects):
             after[earlier].add(later)
@@ -316,6 +327,7 @@ class _Partitioner:
         self._check_domain(host, guest)
         mapping = self._find_mapping(host, guest)
         self._check_scans(host, guest, mapping)
+        self._check_overwritten(host, guest, mapping)
         self._check_cycle(a, b)
         maps = [{var: substitute(expr, mapping) for var, expr in old.items()} if old else {} for old in guest.maps]
         for index, loop in enumerate(guest.loops):
@@ -337,6 +349,7 @@ class _Partitioner:
             {name: list(indices) for name, indices in host.reads.items()},
             dict(host.writes),
             {**host.scattered, **guest.scattered},
+            {**host.overwritten, **guest.overwritten},
         )
         for name, indices in guest.reads.items():
             known = merged.reads.setdefault(name, [])
@@ -374,6 +387,17 @@ class _Partitioner:
                     raise _Refuse(
                         RefusalRule.ACCESS_MISMATCH, f"{made} is written at positions known only at run time"
                     )
+
+    @staticmethod
+    def _check_overwritten(host: FusionGroup, guest: FusionGroup, mapping: Mapping) -> None:
+        """Where a group overwrites an input that it reads, each point reads the very element that it writes, once."""
+        for made, over in {**host.overwritten, **guest.overwritten}.items():
+            written = host.writes[made] if made in host.writes else substitute(guest.writes[made], mapping)
+            reads = [*host.reads.get(over, []), *(substitute(i, mapping) for i in guest.reads.get(over, []))]
+            if any(read != written for read in reads):
+                raise _Refuse(RefusalRule.MUTATION, f"{over} is overwritten at {written} and read elsewhere")
+            if reads and any(v in written.free_symbols for v in host.rvars):
+                raise _Refuse(RefusalRule.MUTATION, f"{over} is overwritten, and a reduction may read it once more")
 
     def _check_domain(self, host: FusionGroup, guest: FusionGroup) -> None:
         def shape(group: FusionGroup) -> str:

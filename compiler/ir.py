@@ -241,7 +241,8 @@ class Loop:
     ``buffer`` at ``index`` (over ``xvars``). ``origins`` are the FX nodes whose work this is, in graph order.
 
     Where the value is a ``Scatter``, ``into`` names the buffer whose memory ``buffer`` takes over with its elements,
-    and ``index`` is the scatter's.
+    and ``index`` is the scatter's. ``over`` names the input whose memory ``buffer`` takes over to be written element
+    for element: whatever else reads that input has to run before, or at the same point of the same kernel.
     """
 
     buffer: Buffer
@@ -251,6 +252,7 @@ class Loop:
     index: Expr
     origins: tuple[str, ...]
     into: str = ""
+    over: str = ""
 
     @property
     def scans(self) -> bool:

@@ -1,8 +1,9 @@
 """The memory plan: when each intermediate buffer is born and dies, and whose storage it takes over.
 
 Greedy, along the schedule: a buffer takes the storage of a dead one with the same element count, dtype and device.
-What a scatter writes lies in the memory that it goes on with, always. Inputs and returned buffers are never reused. A
-library call that may return a view of its argument keeps the argument alive as long as its result.
+What a scatter writes lies in the memory that it goes on with, always; what is written into an input in that input's.
+Otherwise inputs and returned buffers are never reused. A library call that may return a view of its argument keeps the
+argument alive as long as its result.
 """
 
 from __future__ import annotations
@@ -53,18 +54,20 @@ def plan_memory(steps: Sequence[Scheduled], program: Program, options: Options =
         last_use[name] = len(steps)
     _extend_through_aliases(steps, last_use)
     goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.into.items()}
-    reuses = dict(goes_on)
+    over = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.over.items()}
+    reuses = {**goes_on, **over}
     if options.memory_reuse:
-        reuses.update(_assign_storage(steps, last_use, kept, goes_on))
+        reuses.update(_assign_storage(steps, last_use, kept | over.keys(), reuses))
     live_change: dict[int, int] = defaultdict(int)
-    for name, buffer in buffers.items():
+    own = {name: buffer for name, buffer in buffers.items() if name not in over}  # the rest is the caller's memory
+    for name, buffer in own.items():
         live_change[born[name] + (name in goes_on)] += buffer.bytes  # where it goes on with what counts until then
         live_change[last_use[name] + 1] -= buffer.bytes
     live = peak = 0
     for position in range(len(steps) + 1):
         live += live_change[position]
         peak = max(peak, live)
-    return MemoryPlan(born, last_use, reuses, buffers, peak, sum(b.bytes for b in buffers.values()))
+    return MemoryPlan(born, last_use, reuses, own, peak, sum(b.bytes for b in own.values()))
 
 
 def may_alias(step: Extern) -> bool:

@@ -34,6 +34,11 @@ class Launch:
         return {made: taken for made, taken in self.group.scattered.items() if made in stored}
 
     @property
+    def over(self) -> dict[str, str]:
+        """What is written into inputs, and the input whose memory each takes over."""
+        return self.group.overwritten
+
+    @property
     def origins(self) -> tuple[str, ...]:
         """FX nodes computed here, each once, in graph order of first use."""
         return tuple(dict.fromkeys(node for loop in self.group.loops for node in loop.origins))
@@ -54,7 +59,11 @@ def schedule(partition: Partition, program: Program, options: Options = DEFAULTS
         if isinstance(unit, Extern):
             result.append(unit)
             continue
-        needed = [loop.buffer for loop in unit.loops if loop.name in returned or readers[loop.name] - {position}]
+        needed = [
+            loop.buffer
+            for loop in unit.loops
+            if loop.over or loop.name in returned or readers[loop.name] - {position}
+        ]
         if not needed:
             continue  # nothing reads it: dead code that the capture left behind
         with at_node(needed[-1].fx_node):

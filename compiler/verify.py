@@ -71,6 +71,7 @@ class _Recorder:
         self.kernels = {k.name: k for k in library.by_source.values()}
         self.launches = [s for s in region.steps if isinstance(s, Launch)]
         self.nodes = {node.name: node for node in region.graph.graph.nodes}
+        self.overwritten = {name for launch in self.launches for name in launch.over.values()}
         self.values: dict[str, torch.Tensor] = {}
         self._next = 0
 
@@ -79,7 +80,7 @@ class _Recorder:
         self._next = 0
         for buffer, value in zip(self.region.program.inputs, args, strict=True):
             if buffer is not None:
-                self.values[buffer.name] = value
+                self.values[buffer.name] = value.clone() if buffer.name in self.overwritten else value
         launchers = {name: self._watched(name) for name in set(self.region.kernels.values())}
         return build(self.region.wrapper, self.region.wrapper_names, launchers)(list(args))
 
@@ -96,10 +97,11 @@ class _Recorder:
             stored = {b.name for b in step.stored}
             pairs = list(zip(step.kernel.arguments, tensors, strict=True))
             for buffer, tensor in pairs:
-                if buffer.name in stored and buffer.name not in step.into:
+                if buffer.name in stored and buffer.name not in {*step.into, *step.over}:
                     _poison(tensor)
+            taken = set(step.over.values())
+            read = {b.name: t.clone() if b.name in taken else t for b, t in pairs if b.name not in stored}
             run(*tensors)
-            read = {b.name: t for b, t in pairs if b.name not in stored}
             written = {b.name: t for b, t in pairs if b.name in stored}
             self.checks.append(self._check(step, name, read, written))
 

@@ -28,7 +28,7 @@ def buffer(name: str, size: int, dtype: torch.dtype = torch.float32) -> Buffer:
 def launch(name: str, reads: list[Buffer], stores: list[Buffer]) -> Launch:
     """A launch as far as the plan looks at it: what it reads and what it stores."""
     kernel: Any = SimpleNamespace(arguments=(*reads, *stores))
-    group: Any = SimpleNamespace(scattered={})
+    group: Any = SimpleNamespace(scattered={}, overwritten={})
     return Launch(name, group, kernel, tuple(stores))
 
 

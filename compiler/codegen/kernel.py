@@ -68,6 +68,7 @@ class _Printer(ReductionPrinter):
         limit = options.persistent_inner if domain.inner else options.persistent_outer
         super().__init__(domain, stores, persistent=domain.r is not None and domain.r.numel <= limit)
         self.wide = self._needs_int64()
+        self.overwrites = bool(group.overwritten)
 
     # --- the whole kernel ------------------------------------------------------------------------------------------
 
@@ -76,6 +77,8 @@ class _Printer(ReductionPrinter):
         self._collect_pointers()
         if self.domain.r is None or self.persistent:
             self._header()
+            if self.overwrites:
+                self._print_all(self.stores)
             for store in self.stores:
                 self._store(store)
         else:

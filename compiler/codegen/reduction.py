@@ -9,7 +9,7 @@ import torch
 from compiler.codegen.domain import Domain
 from compiler.codegen.text import TRITON_TYPES, carrier, literal
 from compiler.codegen.values import Scope, Store, ValuePrinter
-from compiler.ir import Const, Reduce, Scan, Value, children, walk
+from compiler.ir import Const, Reduce, Scan, Scatter, Value, children, walk
 from compiler.lowering.graph import identity
 from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS
 
@@ -37,8 +37,15 @@ class ReductionPrinter(ValuePrinter):
             if here or stores:
                 self.last_pass = level == last
                 self._pass(here, stores)
+        self._print_all(row_stores)
         for store in row_stores:
             self._store(store)
+
+    def _print_all(self, stores: Sequence[Store]) -> None:
+        """Print what is stored before any of it is: a store may overwrite what another value is made of."""
+        for store in stores:
+            for value in children(store.value) if isinstance(store.value, Scatter) else [store.value]:
+                self._print(value)
 
     def _pass(self, reduces: Sequence[Reduce], stores: Sequence[Store]) -> None:
         """One loop over r. Row-level values that it reads are printed before it."""

@@ -66,7 +66,7 @@ def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str]
     detail = library_detail(node)
     if detail:
         return ExternReason.LIBRARY_IS_FASTER, detail
-    if mutated_arguments(node):
+    if mutated_arguments(node) and not copies_into_input(node):
         return ExternReason.MUTATION, f"{node.target} writes into its argument"
     if torch.Tag.nondeterministic_seeded in node.target.tags and node.target.overloadpacket.__name__ != "empty":
         return ExternReason.RANDOM, f"{node.target} draws random numbers"
@@ -113,6 +113,55 @@ def mutated_arguments(node: torch.fx.Node) -> list[Any]:
             elif position < len(node.args):
                 mutated.append(node.args[position])
     return [m for m in mutated if m is not None]
+
+
+def copies_into_input(node: torch.fx.Node) -> bool:
+    """Whether the node copies a tensor into one of the graph's inputs that nothing but the caller reads afterwards.
+
+    The input has to cover its memory without gaps or overlaps, so that it can be written element for element.
+    """
+    if node.target is not torch.ops.aten.copy_.default or any(user.op != "output" for user in node.users):
+        return False
+    target, source = node.args[0], node.args[1]
+    if not (isinstance(target, torch.fx.Node) and isinstance(source, torch.fx.Node) and target.op == "placeholder"):
+        return False
+    into, given = target.meta.get("val"), source.meta.get("val")
+    if not (isinstance(into, torch.Tensor) and isinstance(given, torch.Tensor)) or into.shape != given.shape:
+        return False
+    static = all(isinstance(s, int) for s in (*into.shape, *into.stride()))
+    if not static or not _is_dense(into):
+        return False
+    readers = [reader for reader in _readers(target) if reader is not node and reader.op != "output"]
+    return not any(node < reader or _keeps_a_view(reader) for reader in readers)
+
+
+def _readers(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The users of a value and of its views."""
+    found = []
+    for user in node.users:
+        found.append(user)
+        if user.op == "call_function" and _returns_alias(user):
+            found += _readers(user)
+    return found
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _keeps_a_view(node: torch.fx.Node) -> bool:
+    """Whether the call may return memory of its argument without our views knowing of it."""
+    return node.op == "call_function" and rule_for(node.target) is None and _returns_alias(node)
+
+
+def _returns_alias(node: torch.fx.Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return schema is None or any(r.alias_info is not None for r in schema.returns)
 
 
 def has_effects(node: torch.fx.Node) -> bool:

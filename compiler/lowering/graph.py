@@ -291,6 +291,28 @@ class GraphLowering:
             return result
         return self.pointwise((result,), lambda at: cast(result.load(at), like.dtype), like)
 
+    def overwrite(self, target: Lazy, source: Lazy) -> Lazy:
+        """See Scope. A source that reads the target elsewhere than where it is written is computed first."""
+        held = target.buffer
+        assert held is not None
+        self._evaluate_pending_reads(self.node, held)
+        index = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in target.size)
+        place = linear_index(index, held.stride)
+        for _ in range(2):
+            value = cast(source.load(index), target.dtype)
+            reads = [v.index for v in walk(value) if isinstance(v, Load) and v.buffer is held]
+            if all(read == place for read in reads):
+                break
+            if source.root().buffer is not None:
+                raise NotLowered(f"{self.node.name} moves elements within one tensor", ExternReason.MUTATION)
+            self.realize(source)
+        tag(value, self.node.name)
+        buffer = replace(self._new_buffer(held.size, held.dtype, held.device, None, source.fx_node), stride=held.stride)
+        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -int(place.coeff(v)))
+        origins = self._origins((source,))
+        self._steps.append(Loop(buffer, tuple(xvars), (), value, place, origins, over=held.name))
+        return target  # whoever gets this as a result gets the input itself
+
     def _own_memory(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
         """The memory of a target that is of no further use once this node has run."""
         if target.base is not None or target.dtype is not dtype:
@@ -511,13 +533,19 @@ class GraphLowering:
                 return self._arg(arg)
         return None
 
-    def _evaluate_pending_reads(self, node: torch.fx.Node) -> None:
-        """Before memory is overwritten, compute whatever is still unevaluated and has readers to come."""
+    def _evaluate_pending_reads(self, node: torch.fx.Node, held: Buffer | None = None) -> None:
+        """Before memory is overwritten, compute whatever is still unevaluated and has readers to come.
+
+        With ``held`` only that memory is, so that only what reads it has to be.
+        """
         here = self._place[node.name]
         for earlier, lazy in list(self._env.items()):
             if not isinstance(lazy, Lazy) or lazy.root().buffer is not None:
                 continue
-            if any(self._place[user.name] > here or user is node for user in self._consumers[earlier]):
+            if held is not None and not _reads(lazy, held):
+                continue
+            later = (user for user in self._consumers[earlier] if user is not node or held is None)
+            if any(self._place[user.name] > here or user is node for user in later):
                 self.realize(lazy)
 
     def _reference(self, value: Any) -> Any:
@@ -575,6 +603,21 @@ def restrided(tensor: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
     """A copy of the tensor with these strides."""
     copy = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device)
     return copy.copy_(tensor)
+
+
+def _reads(lazy: Lazy, held: Buffer) -> bool:
+    """Whether computing the value reads this memory."""
+    stack, seen = [lazy], set()
+    while stack:
+        below = stack.pop()
+        if id(below) in seen:
+            continue
+        seen.add(id(below))
+        if below.buffer is held:
+            return True
+        if below.buffer is None:
+            stack.extend(below.inputs)
+    return False
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -443,3 +443,8 @@ _gated_gradient(
     lambda dtype, g, y: op("mul", dtype, g, op("mul", dtype, y, op("sub", dtype, const(1, dtype), y))),
     aten.sigmoid_backward,
 )
+
+
+_register(
+    [torch.ops.prims.fma], KIND.DEFAULT, lambda dtype, a, b, c: op("add", dtype, op("mul", dtype, a, b), c)
+)  # Triton joins the two again

@@ -95,6 +95,9 @@ class Scope(Protocol):
     def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
         """The target with elements written at computed places, in memory laid out like ``like``."""
 
+    def overwrite(self, target: Lazy, source: Lazy) -> Lazy:
+        """The memory of ``target``, an input, with the elements of ``source``, which has its size."""
+
     def realize(self, lazy: Lazy) -> Lazy:
         """Make sure that the value lies in memory (many-to-one reads would otherwise compute it many times)."""
 
@@ -114,7 +117,9 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-FAMILIES = ("creation", "indexing", "pointwise", "pools", "random", "reductions", "scans", "scatter", "shapes", "views")
+FAMILIES = (
+    "creation indexing mutation pointwise pools random reductions scans scatter shapes views"
+).split()
 
 
 @cache
