@@ -33,6 +33,7 @@ from compiler.runtime.executable import (
 )
 from compiler.runtime.observe import Mark, Observer
 from compiler.targets import local_target, resolve
+from compiler.without_values import by_shape
 
 _OWN_SETTINGS = frozenset({"session", "cuda_graph", "graph_capacity", "on_graphed_region", "executable", "observer"})
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
@@ -293,7 +294,7 @@ def launchers_of(region: CompiledRegion, library: KernelLibrary) -> dict[str, La
 
 def as_captured(region: CompiledRegion) -> Region:
     """What runs the region's captured graph op by op."""
-    return emptying(lambda args: tuple(region.graph(*args)))
+    return emptying(lambda args: tuple(by_shape(region.graph, args)))
 
 
 def static_inputs(graph: torch.fx.GraphModule, kind: str) -> frozenset[int]:

@@ -59,7 +59,8 @@ def compile_model(
     """Compile ``model`` by calling it once on ``inputs`` (and, in training, by one backward).
 
     Where the target is this machine's GPU, model and inputs are moved there and the kernels run. Otherwise the
-    kernels are compiled for the target and the captured graphs themselves run on the CPU, for their values.
+    kernels are compiled for the target and the captured graphs themselves run on the CPU, for their values. A model
+    or inputs on the ``meta`` device have none: they are compiled by their shapes alone, and need no memory.
 
     Args:
         source: what the report calls the model.
@@ -87,9 +88,7 @@ def compile_model(
     notify = on_stage or (lambda event: None)
     chosen = parse_options(options or {})
     torch._dynamo.reset()
-    args = tuple(inputs)
-    if target.local:
-        model, args = to_gpu(model, args)
+    model, args = _placed(model, tuple(inputs), target)
     library = KernelLibrary(target, binaries=not interpreting(), texts=True, options=chosen)
     notify(StageEvent("capture", "", 0.0))
     start = time.perf_counter()
@@ -133,8 +132,7 @@ def _with_inductor(
     from compiler.inductor.compile import compile_with_inductor
 
     torch._dynamo.reset()
-    if target.local:
-        model, inputs = to_gpu(model, inputs)
+    model, inputs = _placed(model, inputs, target)
     report, compiled = compile_with_inductor(
         model,
         lambda call: run_once(call, inputs, training),
@@ -162,6 +160,25 @@ def _nothing_captured(breaks: Sequence[GraphBreak]) -> CompileError:
     return CompileError(f"{message}: {found.reason}{place}", stage="capture", hint=found.detail.partition("\n")[0])
 
 
+def _placed(model: Any, inputs: tuple[Any, ...], target: Target) -> tuple[Any, tuple[Any, ...]]:
+    """The model and its inputs where they are compiled: on the GPU they will run on, else on the CPU.
+
+    Raises:
+        CompileError: they have no values (``meta`` device) and are meant to run.
+    """
+    from compiler.without_values import lacks_values, with_fakes
+
+    if lacks_values(model, inputs):
+        if target.local:
+            raise CompileError(
+                "The model has no values (it is on the meta device), so it cannot run on this machine's GPU",
+                stage="capture",
+                hint="Compile it for a target by its name, as h100: then only its shapes are used.",
+            )
+        return with_fakes(model, inputs)
+    return to_gpu(model, inputs) if target.local else (model, inputs)
+
+
 def to_gpu(model: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """The model and its inputs on this machine's GPU."""
     import torch
@@ -186,6 +203,12 @@ def run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bo
             ]
             if losses:
                 torch.stack(losses).sum().backward()
+    except torch._subclasses.fake_tensor.DataDependentOutputException as error:
+        raise CompileError(
+            f"The model decides by a tensor's value ({error.func}), and it has none on the meta device",
+            stage="capture",
+            hint="Give it weights and inputs with values.",
+        ) from error
     except torch._dynamo.exc.BackendCompilerFailed as error:
         inner = error.inner_exception
         if isinstance(inner, CompileError):

@@ -54,8 +54,8 @@ def load_source(
     taken = {name: value for name, value in options.items() if name in function.parameters}
     returned = function.call({**taken, **spec.options})
     model, inputs = check_returned(function.place, returned)
-    if device != "cpu" and isinstance(model, torch.nn.Module):
-        model = model.to(device)
+    if device != "cpu" and isinstance(model, torch.nn.Module) and not any(p.is_meta for p in model.parameters()):
+        model = model.to(device)  # one without values stays: the compiler says what can be done with it
     return LoadedSource(
         model=model,
         inputs=_moved(inputs, device),
@@ -109,7 +109,7 @@ def _moved(inputs: tuple[Any, ...], device: str) -> tuple[Any, ...]:
     from torch.utils._pytree import tree_map_only
 
     def move(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.detach().to(device).requires_grad_(tensor.requires_grad)
+        return tensor if tensor.is_meta else tensor.detach().to(device).requires_grad_(tensor.requires_grad)
 
     moved: tuple[Any, ...] = inputs if device == "cpu" else tree_map_only(torch.Tensor, move, inputs)
     return moved

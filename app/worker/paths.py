@@ -40,6 +40,7 @@ def make_portable(report: Report) -> None:
             node.provenance = _provenance(node.provenance)
         region.cuda_graph = portable_graph(region.cuda_graph)
         region.wrapper, region.fx_text = _text(region.wrapper), _text(region.fx_text)
+        region.graphs = {name: _text(text) for name, text in region.graphs.items()}
     for kernel in report.kernels:
         kernel.source = _text(kernel.source)
         kernel.irs = {name: _text(text) for name, text in kernel.irs.items()}

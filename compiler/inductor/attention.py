@@ -40,20 +40,20 @@ class AttentionRules:
         mask, scale = call.get("attn_mask"), call.get("scale")
         dropout, causal = call.get("dropout_p", 0.0), call.get("is_causal", False)
         if self._flash(node, mask):
-            new = self._graph.call_function(
-                aten._scaled_dot_product_flash_attention.default,
-                (query, key, value, dropout, causal),
-                {"scale": scale},
-            )
+            arguments: tuple[Any, ...] = (query, key, value, dropout, causal)
+            new = self._call(aten._scaled_dot_product_flash_attention.default, arguments, scale, node)
             self._chosen[new] = "flash"
         else:
-            new = self._graph.call_function(
-                aten._scaled_dot_product_efficient_attention.default,
-                (query, key, value, mask, self._training, dropout, causal),
-                {"scale": scale},
-            )
+            arguments = (query, key, value, mask, self._training, dropout, causal)
+            new = self._call(aten._scaled_dot_product_efficient_attention.default, arguments, scale, node)
             self._chosen[new] = "efficient"
-        new.meta = dict(node.meta)
+        return new
+
+    def _call(self, target: Any, arguments: tuple[Any, ...], scale: Any, node: fx.Node) -> fx.Node:
+        """A call in place of ``node``, named as tracing on the target would name it."""
+        name = target.overloadpacket.__name__
+        new = self._graph.create_node("call_function", target, arguments, {"scale": scale}, name=name)
+        new.meta = {**node.meta, "original_aten": target}
         return new
 
     def _flash(self, node: fx.Node, mask: Any) -> bool:
@@ -75,23 +75,18 @@ class AttentionRules:
             item.meta = dict(meta)
             return item
 
-        scale = {"scale": call.get("scale")}
+        scale = call.get("scale")
         shared = [call[n] for n in ("grad_out", "query", "key", "value")]
         if self._chosen[forward] == "flash":
             arguments = [*shared, call["out"], call["logsumexp"], saved(2), saved(3), saved(4), saved(5)]
             arguments += [call["dropout_p"], call["is_causal"], saved(6), saved(7)]
-            new = self._graph.call_function(
-                aten._scaled_dot_product_flash_attention_backward.default, tuple(arguments), scale
-            )
+            target = aten._scaled_dot_product_flash_attention_backward.default
         else:
             mask = call.get("attn_mask")
             arguments = [*shared, mask, call["out"], call["logsumexp"], saved(2), saved(3)]
             arguments += [call["dropout_p"], [True, True, True, False], call["is_causal"]]
-            new = self._graph.call_function(
-                aten._scaled_dot_product_efficient_attention_backward.default, tuple(arguments), scale
-            )
-        new.meta = dict(node.meta)
-        return new
+            target = aten._scaled_dot_product_efficient_attention_backward.default
+        return self._call(target, tuple(arguments), scale, node)
 
 
 def _bound(node: fx.Node, env: Mapping[fx.Node, fx.Node], names: tuple[str, ...]) -> dict[str, Any]:

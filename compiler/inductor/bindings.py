@@ -6,35 +6,21 @@ raise, where the ops behind them work.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 aten = torch.ops.aten
 
 
-class OpsInstead(TorchFunctionMode):
-    """Calls the op behind a method that would set the device."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if args and isinstance(args[0], Tensor) and args[0].device.type == "cuda":
-            if func is Tensor.__getitem__:
-                return index(args[0], args[1])
-            if func is Tensor.__setitem__:
-                aten.copy_.default(index(args[0], args[1]), torch.as_tensor(args[2], device=args[0].device))
-                return None
-            if func is Tensor.copy_:
-                return aten.copy_.default(*args, **(kwargs or {}))
-            if func is Tensor.index_put_:
-                return aten.index_put_.default(*args, **(kwargs or {}))
-        return func(*args, **(kwargs or {}))
-
-
-def index(x: Tensor, key: Any) -> Tensor:
+def getitem(x: Tensor, key: Any) -> Tensor:
     """``x[key]`` for ints, slices, None, ... and tensors, by ops alone."""
-    keys = list(key) if isinstance(key, tuple) else [key]
+    if x.device.type != "cuda":
+        return Tensor.__getitem__(x, key)
+    keys = list(key) if isinstance(key, (tuple, list)) else [key]
     if any(k is Ellipsis for k in keys):
         at = next(i for i, k in enumerate(keys) if k is Ellipsis)
         consumed = sum(k is not None and k is not Ellipsis for k in keys)
@@ -54,3 +40,34 @@ def index(x: Tensor, key: Any) -> Tensor:
             continue
         dim += 1
     return aten.index.Tensor(x, tensors) if tensors else x
+
+
+def setitem(x: Tensor, key: Any, value: Any) -> None:
+    """``x[key] = value``."""
+    if x.device.type != "cuda":
+        Tensor.__setitem__(x, key, value)
+    elif isinstance(value, Tensor):
+        aten.copy_.default(getitem(x, key), value)
+    else:
+        aten.fill_.Scalar(getitem(x, key), value)
+
+
+def _by_op(method: Callable[..., Any], op: Any) -> Callable[..., Any]:
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return op(x, *args, **kwargs) if x.device.type == "cuda" else method(x, *args, **kwargs)
+
+    return call
+
+
+# What a fake tensor's class is given while there is no device to set.
+METHODS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "__getitem__": getitem,
+        "__setitem__": setitem,
+        "__invert__": _by_op(Tensor.__invert__, aten.bitwise_not.default),
+        "contiguous": _by_op(Tensor.contiguous, aten.contiguous.default),
+        "copy_": _by_op(Tensor.copy_, aten.copy_.default),
+        "index_put_": _by_op(Tensor.index_put_, aten.index_put_.default),
+        "index_put": _by_op(Tensor.index_put, aten.index_put.default),
+    }
+)

@@ -14,11 +14,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from compiler.inductor.bindings import OpsInstead
+from compiler.inductor.bindings import METHODS
 from compiler.inductor.patching import replaced
 from compiler.report import Target
 
@@ -86,9 +86,8 @@ def fake_gpu(target: Target) -> Iterator[None]:
         # constants stay what they are; torch decides by is_available(), which is answered for the target here
         stack.enter_context(replaced(FakeTensorMode, "avoid_device_init", property(lambda mode: True)))
         if not torch.backends.cuda.is_built():
-            stack.enter_context(OpsInstead())
-            lookup_seed = torch.ops.prims.inductor_lookup_seed.default
-            stack.enter_context(replaced(lookup_seed, "prim_meta_impl", _lookup_seed))
+            for name, method in METHODS.items():
+                stack.enter_context(replaced(FakeTensor, name, method))
         stack.enter_context(replaced(torch._inductor.runtime.triton_helpers, "set_driver_to_gpu", lambda: None))
         stack.enter_context(replaced(torch._inductor.utils, "get_gpu_dram_gbps", lambda: target.bandwidth_gbs))
         stack.enter_context(replaced(torch._inductor.utils, "get_device_tflops", lambda dtype: _tflops(dtype, target)))
@@ -115,13 +114,6 @@ class _CpuInstead(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = pytree.tree_map_only(torch.device, lambda device: torch.device("cpu"), (args, kwargs or {}))
         return func(*args, **kwargs)
-
-
-def _lookup_seed(seeds: torch.Tensor, index: int) -> Any:
-    """The shape of one seed; Inductor's own answer indexes a tensor where no function mode reaches."""
-    from torch import _prims
-
-    return _prims.TensorMeta(shape=(), strides=(), dtype=seeds.dtype, device=seeds.device)
 
 
 def _tflops(dtype: torch.dtype, target: Target) -> float:

@@ -27,6 +27,7 @@ from compiler.inductor.patching import replaced
 from compiler.inductor.retarget import on_device, retarget
 from compiler.region import OnStage, StageEvent
 from compiler.report import Target
+from compiler.without_values import by_shape
 
 
 @dataclass
@@ -147,19 +148,19 @@ def _on_target(run: InductorRun, texts: dict[str, str], real: Mapping[str, Any])
         with TracingContext.report_output_strides() as strides, without_gpu(run):
             real["fw_compiler"](moved, placeholder_values(moved))
         restride(halves["backward"], moved, strides or [])
-        return boxed(emptying(lambda args: gm(*args)))
+        return boxed(emptying(lambda args: by_shape(gm, args)))
 
     def bw_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         moved = halves["backward"]
         with TracingContext.report_output_strides(), without_gpu(run):
             real["bw_compiler"](moved, placeholder_values(moved))
-        return boxed(emptying(lambda args: gm(*args)))
+        return boxed(emptying(lambda args: by_shape(gm, args)))
 
     def inference_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         with TracingContext.report_output_strides(), without_gpu(run):
             moved = retarget(gm, DEVICE, run.target, fake_mode_of(gm), training=False)
             real["inference_compiler"](moved, placeholder_values(moved))
-        return boxed(emptying(lambda args: gm(*args)))
+        return boxed(emptying(lambda args: by_shape(gm, args)))
 
     return {
         "partition_fn": partition_fn,
