@@ -25,6 +25,7 @@ class Commands:
     replay: Callable[[], object]
     find: Callable[[], object]
     find_next: Callable[[], object]
+    find_anything: Callable[[], object]
     source: Callable[[], object]
     fit: Callable[[], object]
     zoom_in: Callable[[], object]
@@ -95,6 +96,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     add(build, "replay", "CUDA &Graph replay on or off", "F7", commands.replay)
 
     view = bar.addMenu("&View")
+    add(view, "find_anything", "Find &anything", "Ctrl+K", commands.find_anything)
     add(view, "find", "&Find in the graph", "Ctrl+F", commands.find)
     add(view, "find_next", "Next match", "F3", commands.find_next)
     view.addSeparator()

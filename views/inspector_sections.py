@@ -21,7 +21,6 @@ from views import format as fmt
 from views.index import RegionIndex, Unit
 from views.refusal_index import lost_text, refusal_text
 from views.theme import Theme
-from views.units_table import kernel_time
 from views.widgets import ElidedLabel, as_panel, label, line
 
 _MAX_ROWS = 9  # rows of a list before it scrolls
@@ -260,8 +259,8 @@ def _unit_facts(index: RegionIndex, unit: Unit) -> list[tuple[str, str]]:
     if unit.estimated_flops:
         facts.append(("FLOPs", f"{fmt.flops(unit.estimated_flops)} (estimated)"))
     if isinstance(unit, Group):
-        kernel = index.kernel_of(unit.name)
-        time_us, measured = kernel_time(kernel)
+        point = index.points.get(unit.name)
+        time_us, measured = (point.time.us, point.time.measured) if point is not None else (None, False)
         if time_us is not None:
             facts.append(("Time", f"{fmt.microseconds(time_us)} ({'measured' if measured else 'estimated'})"))
         facts.append(("Kernel", unit.kernel))

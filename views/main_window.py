@@ -18,6 +18,7 @@ from compiler.report import Report
 from views.actions import Commands, build_menus
 from views.compile_control import CompileControl, Request
 from views.dialogs import Dialogs, about_dialog, shortcuts_dialog
+from views.find_control import FindControl
 from views.icons import icon
 from views.message_bar import Message, MessageBar
 from views.progress_panel import ProgressPanel
@@ -76,6 +77,7 @@ class MainWindow(QMainWindow):
         self._build_widgets()
         self.compile_control = CompileControl(self.bridge, settings, self._dialogs.agree, self)
         self._actions = build_menus(self, self._commands())
+        self.finder = FindControl(self, self._actions, lambda: self._workspace, self._theme)
         self._actions.themes[settings.theme].setChecked(True)
         self._connect()
         self._show_recent()
@@ -245,6 +247,7 @@ class MainWindow(QMainWindow):
             replay=lambda: self.workspace.panels.run.switch.click(),
             find=lambda: _focus(self.toolbar.search),
             find_next=lambda: canvas().next_match(),
+            find_anything=lambda: self.finder.open(),
             source=lambda: _focus(self.toolbar.source),
             fit=lambda: canvas().fit(),
             zoom_in=lambda: canvas().zoom_in(),
@@ -295,6 +298,7 @@ class MainWindow(QMainWindow):
         self, report: Report, path: Path | None, layouts: dict[str, bytes], *, modified: bool, loaded: bool
     ) -> None:
         self.workspace.set_report(report, layouts)
+        self.finder.set_report(report)
         self.session.set_report(report, path, modified=modified)
         self.run_control.set_report(report, loaded=loaded)
         self._status["target"].setText(f"Target: {report.target.title}")
@@ -407,7 +411,7 @@ class MainWindow(QMainWindow):
     def _apply_theme(self, theme: Theme) -> None:
         self._theme = theme
         apply_theme(_application(), theme)
-        for part in (self.toolbar, self.messages, self.progress, self.start_page):
+        for part in (self.toolbar, self.messages, self.progress, self.start_page, self.finder):
             part.set_theme(theme)
         if self._workspace is not None:
             self._workspace.set_theme(theme)

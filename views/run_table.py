@@ -145,6 +145,7 @@ class RunTable(QTableView):
         """A click on a row is a click on its switch."""
         super().mouseReleaseEvent(event)
         self._toggle(self.indexAt(event.position().toPoint()))
+        self.clearSelection()  # the switch says it all; a current row is for the keyboard
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space and Enter switch the current row."""

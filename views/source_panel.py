@@ -121,6 +121,14 @@ class SourcePanel(QWidget):
         self._selection = selection
         self._mark()
 
+    def show_line(self, file: str, line: int) -> None:
+        """Bring a line of a file into sight, marked."""
+        position = self.files.findData(file)
+        if position >= 0:
+            self.files.setCurrentIndex(position)
+            self._show_file()
+            self.code.mark_lines([line])
+
     def showEvent(self, event: QShowEvent) -> None:
         """Make what was set while hidden."""
         super().showEvent(event)
@@ -151,7 +159,7 @@ class SourcePanel(QWidget):
         self.code.set_heat(self.heat)
         measured = sum(line.measured_us for lines in heat.values() for line in lines.values())
         kind = "Measured GPU time" if measured else "Estimated time (~)"
-        if self.heat:
+        if self.heat and not self.code.marked_lines:
             self.code.reveal_line(max(self.heat, key=lambda line: self.heat[line].us))
         self._note.setText(f"{kind} of each line, a kernel's time split over its ops by their bytes. Click a line.")
         self._mark()
@@ -163,6 +171,8 @@ class SourcePanel(QWidget):
             self._mark()
 
     def _mark(self) -> None:
+        if not self._selection.nodes:
+            return
         wanted = {(self._selection.region, node) for node in self._selection.nodes}
         self.code.mark_lines([n for n, line in sorted(self.heat.items()) if not wanted.isdisjoint(line.nodes)])
 

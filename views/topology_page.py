@@ -31,6 +31,7 @@ class TopologyPage(QWidget):
         self._index: RegionIndex | None = None
         self._layout: TopologyLayout | None = None
         self._job: Job | None = None
+        self._units: frozenset[str] = frozenset()  # "region/unit" of what is selected
         self._path: list[tuple[str, list[GraphNode]]] = []  # graphs that the present one is a child of
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -77,7 +78,8 @@ class TopologyPage(QWidget):
 
     def show_unit(self, region: str, unit: str) -> None:
         """Mark the nodes that a unit issued."""
-        self.view.show_units(frozenset((f"{region}/{unit}",)) if unit else frozenset())
+        self._units = frozenset((f"{region}/{unit}",)) if unit else frozenset()
+        self.view.show_units(self._units)
         self._fill_details()
 
     def _set_nodes(self, nodes: list[GraphNode]) -> None:
@@ -108,6 +110,7 @@ class TopologyPage(QWidget):
                     colors[f"{region.name}/{group}"] = theme.group_colors[number % len(theme.group_colors)]
         self.view.set_scene(TopologyScene(self._nodes, layout, colors))
         self.view.choose(keep, reveal=False)
+        self.view.show_units(self._units)
         self._fill_details()
 
     def _chosen(self, place: int) -> None:

@@ -18,7 +18,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QPainter, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QTableView, QVBoxLayout, QWidget
 
-from compiler.report import ExternCall, Group, Kernel
+from compiler.report import ExternCall, Group
 from views import format as fmt
 from views.index import RegionIndex, Unit
 from views.theme import Theme
@@ -241,15 +241,6 @@ def _row(unit: Unit, index: RegionIndex) -> Row:
     reason = unit.reason if isinstance(unit, Group) else f"{unit.reason.value} {unit.detail} {unit.op}"
     text = " ".join((unit.name, kind, *unit.nodes, ops, reason, kernel.name if kernel else "")).lower()
     return Row(unit, kind, time_us, measured, wasted_us, text)
-
-
-def kernel_time(kernel: Kernel | None) -> tuple[float | None, bool]:
-    """(microseconds, whether measured) of a kernel; None where neither was had."""
-    if kernel is None:
-        return None, False
-    if kernel.measured_us is not None:
-        return kernel.measured_us, True
-    return kernel.estimated_us, False
 
 
 def _text(row: Row, column: int) -> str:

@@ -1,0 +1,67 @@
+"""Ctrl+K by real keys: find, walk, go; commands and settings too."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from tests.fake_runs import lab_report
+from tests.gui.conftest import MakeWindow
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+def test_find_walk_and_go(make_window: MakeWindow, qtbot: QtBot) -> None:
+    report = lab_report(120)
+    window = make_window(worker=False)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(report, report.source)
+    qtbot.waitUntil(lambda: bool(window.finder._found), timeout=10_000)
+    palette = window.finder.palette
+
+    def ask(text: str) -> None:
+        qtbot.keyClick(window, Qt.Key.Key_K, CTRL)
+        assert palette.isVisible()
+        assert QApplication.focusWidget() is palette.line
+        qtbot.keyClicks(palette.line, text)
+
+    group = report.regions[0].groups[2]
+    ask(group.name)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert not palette.isVisible()
+    assert window.workspace.selection.current.unit == group.name
+    ask("addmm")
+    first = palette.list.currentIndex().row()
+    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
+    assert palette.list.currentIndex().row() == first + 1
+    target = palette.results.entries[first + 1].target
+    place = palette.list.visualRect(palette.list.currentIndex()).center()
+    qtbot.mouseClick(palette.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert target[1] in (window.workspace.selection.current.unit, window.workspace.selection.current.node)
+    before = window.workspace.selection.current
+    ask("x")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Escape)
+    assert not palette.isVisible()
+    assert window.workspace.selection.current == before, "Escape closed the palette and nothing else"
+    ask("self.attn")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    panels = window.workspace.panels
+    assert panels.currentWidget() is panels.source
+    assert panels.source.code.marked_lines == [3]
+    ask("show roofline")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert panels.currentWidget() is panels.roofline
+    ask("theme dark")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert window.theme.is_dark
+
+
+def test_commands_before_there_is_a_report(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    with qtbot.waitActive(window):
+        window.activateWindow()
+    qtbot.keyClick(window, Qt.Key.Key_K, CTRL)
+    titles = [entry.title for entry in window.finder.palette.results.entries]
+    assert "Open" in titles
+    assert "Save" not in titles, "there is nothing to save"

@@ -1,0 +1,115 @@
+"""Ctrl+K: what can be found, and how to go there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
+
+from app.finder import Entry, entries
+from compiler.report import Report
+from views.actions import THEMES, Actions
+from views.jobs import Job
+from views.theme import Theme
+
+if TYPE_CHECKING:
+    from views.palette import Palette
+    from views.workspace import Workspace
+
+
+class FindControl(QObject):
+    """Gathers the entries of a report off the GUI thread; the palette itself is made when first asked for."""
+
+    def __init__(
+        self, window: QWidget, actions: Actions, workspace: Callable[[], Workspace | None], theme: Theme
+    ) -> None:
+        super().__init__(window)
+        self._window = window
+        self._actions = actions
+        self._workspace = workspace
+        self._theme = theme
+        self._found: list[Entry] = []
+        self._job: Job | None = None
+        self._palette: Palette | None = None
+
+    @property
+    def palette(self) -> Palette:
+        """The palette over the window."""
+        if self._palette is None:
+            from views.palette import Palette
+
+            self._palette = Palette(self._window, self._theme)
+            self._palette.chosen.connect(self._go)
+        return self._palette
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        if self._palette is not None:
+            self._palette.set_theme(theme)
+
+    def set_report(self, report: Report) -> None:
+        """Another report can be searched."""
+        if self._job is not None:
+            self._job.cancel()
+        self._found = []
+        self._job = Job(lambda cancelled: entries(report), self)
+        self._job.done.connect(self._gathered)
+        self._job.start()
+
+    def open(self) -> None:
+        """Ask."""
+        self.palette.open([*self._commands(), *self._found])
+
+    def _gathered(self, found: list[Entry]) -> None:
+        self._job = None
+        self._found = found
+        if self._palette is not None:
+            self._palette.set_entries([*self._commands(), *found])
+
+    def _commands(self) -> list[Entry]:
+        """Every action that can be done now, every panel, every theme."""
+        made = [
+            Entry("command", action.text().replace("&", "").rstrip("…"), action.shortcut().toString(), ("action", name))
+            for name, action in self._actions.by_name.items()
+            if action.isEnabled() and name != "find_anything"
+        ]
+        workspace = self._workspace()
+        if workspace is not None and workspace.index is not None:
+            tabs = workspace.panels
+            made += [
+                Entry("command", f"Show {tabs.tabText(i)}", "panel", ("panel", str(i))) for i in range(tabs.count())
+            ]
+        return made + [Entry("command", f"Theme: {text}", "setting", ("theme", name)) for name, text in THEMES.items()]
+
+    def _go(self, entry: Entry) -> None:
+        target = entry.target
+        if entry.kind == "command":
+            self._do(*target)
+            return
+        workspace = self._workspace()
+        if workspace is None:
+            return
+        if entry.kind == "source line":
+            panels = workspace.panels
+            panels.setCurrentWidget(panels.source)
+            workspace.reveal(2, panels.source.code)
+            panels.source.show_line(target[0], int(target[1]))
+        elif entry.kind == "region":
+            workspace.graph.show_region(target[0])
+        elif entry.kind in ("group", "extern call", "kernel"):
+            workspace.select_unit_of(*target)
+        else:
+            workspace.select_node_of(*target)
+
+    def _do(self, what: str, name: str) -> None:
+        workspace = self._workspace()
+        if what == "action":
+            self._actions.by_name[name].trigger()
+        elif what == "theme":
+            self._actions.themes[name].trigger()
+        elif workspace is not None:
+            workspace.panels.setCurrentIndex(int(name))
+            workspace.reveal(2, workspace.panels.tabBar())
