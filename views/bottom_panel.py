@@ -10,13 +10,14 @@ from views.cuda_graph_panel import CudaGraphPanel
 from views.index import RegionIndex
 from views.memory_panel import MemoryPanel
 from views.message_bar import Message
+from views.programs_panel import ProgramsPanel
 from views.refusals_panel import RefusalsPanel
 from views.roofline_panel import RooflinePanel
 from views.run_panel import RunPanel
 from views.selection import Selection
 from views.source_panel import SourcePanel
 from views.stages_panel import StagesPanel
-from views.text_panels import ListPanel, ProgramPanel, break_entries, message_entry
+from views.text_panels import ListPanel, break_entries, message_entry
 from views.theme import Theme
 from views.timeline_panel import TimelinePanel
 
@@ -46,8 +47,7 @@ class BottomPanel(QTabWidget):
         self.source = SourcePanel(theme)
         self.refusals = RefusalsPanel(theme)
         self.stages = StagesPanel(theme)
-        self.wrapper = ProgramPanel("wrapper program", "The report has no wrapper program for this region.", theme)
-        self.fx_text = ProgramPanel("FX graph", "The report has no FX graph text for this region.", theme)
+        self.programs = ProgramsPanel(theme)
         self.breaks = ListPanel(theme, "Graph breaks")
         self.messages = ListPanel(theme, "Messages")
         self._titles = {
@@ -60,8 +60,7 @@ class BottomPanel(QTabWidget):
             self.refusals: "Refusals",
             self.stages: "Stages",
             self.breaks: "Breaks",
-            self.wrapper: "Wrapper",
-            self.fx_text: "FX graph",
+            self.programs: "Programs",
             self.messages: "Messages",
         }
         for widget, title in self._titles.items():
@@ -98,8 +97,7 @@ class BottomPanel(QTabWidget):
 
     def set_region(self, index: RegionIndex) -> None:
         """What belongs to the region shown."""
-        self.wrapper.set_text(index.region.wrapper)
-        self.fx_text.set_text(index.region.fx_text)
+        self.programs.set_region(index.region)
         self.memory.set_region(index)
         self.cuda_graph.set_region(index)
         self.roofline.set_region(index)

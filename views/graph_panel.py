@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
 
 from app.layout import GraphLayout, layout_region
+from app.overlays import OVERLAYS, overlay
 from compiler.report import GraphBreak, Region, Report
 from views.canvas import GraphCanvas, Minimap
 from views.icons import icon
 from views.jobs import Job
+from views.overlay_legend import OverlayLegend
 from views.selection import Selection
 from views.theme import Theme
 from views.widgets import icon_button, label, recolor
@@ -52,6 +54,13 @@ class GraphPanel(QWidget):
         self.tabs.currentChanged.connect(self._tab_changed)
         head.addWidget(self.tabs, 1)
         self.canvas = GraphCanvas()
+        self.overlays = QComboBox()
+        self.overlays.setAccessibleName("Colour the graph by")
+        self.overlays.setToolTip("Colour the graph by")
+        for key, title in OVERLAYS.items():
+            self.overlays.addItem(title, key)
+        self.overlays.activated.connect(lambda _: self.show_overlay(str(self.overlays.currentData())))
+        head.addWidget(self.overlays)
         for name, tip, slot in (
             ("zoom-out", "Zoom out (-)", self.canvas.zoom_out),
             ("zoom-in", "Zoom in (+)", self.canvas.zoom_in),
@@ -61,6 +70,8 @@ class GraphPanel(QWidget):
         column.addWidget(bar)
         column.addWidget(self.canvas, 1)
         self.minimap = Minimap(self.canvas)
+        self.legend = OverlayLegend(theme, self.canvas)
+        self.canvas.resized.connect(self._place_legend)
         self._waiting = label("Laying out the graph…", "chip")
         self._waiting.setParent(self.canvas)
         self._waiting.move(14, 12)
@@ -74,6 +85,7 @@ class GraphPanel(QWidget):
         """Other colours."""
         self._theme = theme
         self.canvas.set_theme(theme)
+        self.legend.set_theme(theme)
         recolor(self, theme)
         self._set_tab_icons()
 
@@ -140,6 +152,18 @@ class GraphPanel(QWidget):
         if target := selection.node or whole:
             self.canvas.center_on(target)
 
+    def show_overlay(self, kind: str) -> None:
+        """Colour the graph by one of OVERLAYS, from now on."""
+        self.overlays.setCurrentIndex(self.overlays.findData(kind))
+        region = self.region
+        made = overlay(self._report, region, kind) if self._report is not None and region is not None else None
+        self.canvas.set_overlay(made)
+        self.legend.show_overlay(made)
+        self._place_legend()
+
+    def _place_legend(self) -> None:
+        self.legend.move(14, self.canvas.height() - self.legend.height() - 14)
+
     def cancel_jobs(self) -> None:
         """Stop layouts in progress, as when the window closes."""
         for job in self._jobs.values():
@@ -189,6 +213,7 @@ class GraphPanel(QWidget):
     def _show(self, region: Region) -> None:
         self._waiting.setVisible(False)
         self.canvas.set_region(region, self._layouts[region.name])
+        self.show_overlay(str(self.overlays.currentData()))
         self.show_selection(self._pending)
 
 

@@ -161,6 +161,8 @@ class RunTable(QTableView):
 
 def figure(value: float) -> str:
     """Microseconds in a column: four places at most."""
+    if value >= 10_000:
+        return f"{value / 1000:,.1f}k"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
 
 

@@ -58,7 +58,10 @@ def screenshot(
                 tabs.setCurrentWidget(tabs.cuda_graph)
                 tabs.cuda_graph.show_page(_GRAPH_PAGES[view])
             else:
-                tabs.setCurrentWidget({"fx": tabs.fx_text}.get(view) or getattr(tabs, view))
+                is_program = view in ("wrapper", "fx")
+                tabs.setCurrentWidget(tabs.programs if is_program else getattr(tabs, view))
+                if is_program:
+                    tabs.programs.show_text(view)
         if select:
             _select(window, select)
     _settle(_SETTLE_S)

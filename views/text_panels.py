@@ -3,59 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from compiler.report import Report, SourceLine
-from views.code_view import CodeView
 from views.icons import pixmap
 from views.message_bar import Message
 from views.theme import Theme
-from views.widgets import as_panel, icon_button, label, recolor
+from views.widgets import as_panel, label
 
 GUARDS_SHOWN = 100  # rows with wrapped text are slow to lay out by the thousand
-
-
-class ProgramPanel(QWidget):
-    """A Python text of a region; put into the editor when first seen."""
-
-    def __init__(self, name: str, missing: str, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._missing = missing
-        self._text = ""
-        self._shown: str | None = None
-        as_panel(self)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 4, 8, 0)
-        self.code = CodeView(theme)
-        self.code.setAccessibleName(name)
-        row.addWidget(self.code, 1)
-        copy = icon_button("copy", f"Copy the {name}", self._copy, theme)
-        row.addWidget(copy, 0, Qt.AlignmentFlag.AlignTop)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Other colours."""
-        self.code.set_theme(theme)
-        recolor(self, theme)
-
-    def set_text(self, text: str) -> None:
-        """Show another text."""
-        self._text = text or f"# {self._missing}\n"
-        if self.isVisible():
-            self._fill()
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Fill what was set while hidden."""
-        super().showEvent(event)
-        self._fill()
-
-    def _fill(self) -> None:
-        if self._shown != self._text:
-            self._shown = self._text
-            self.code.set_code(self._text, "python")
-
-    def _copy(self) -> None:
-        QApplication.clipboard().setText(self._text)
 
 
 class ListPanel(QScrollArea):

@@ -14,11 +14,14 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
 from app.layout import NodeStyle, layout_region
+from app.overlays import OVERLAYS
 from compiler.report import Region
 from tests.fake_reports import transformer_region
+from tests.fake_runs import lab_report
 from views import theme
 from views.canvas import GraphCanvas, Minimap
 from views.canvas.camera import Camera, fitted
+from views.graph_panel import GraphPanel
 
 NO_KEYS = Qt.KeyboardModifier.NoModifier
 
@@ -430,3 +433,27 @@ def test_fitted_camera_holds_the_bounds() -> None:
     right, bottom = camera.to_view(3950.0, 90010.0)
     assert 0 <= left < right <= 800
     assert 0 <= top < bottom <= 600
+
+
+def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
+    report = lab_report(120)
+    panel = GraphPanel(theme.light())
+    qtbot.addWidget(panel)
+    panel.resize(900, 600)
+    panel.show()
+    with qtbot.waitSignal(panel.laid_out, timeout=20_000):
+        panel.set_report(report, {})
+    plain = panel.canvas.grab().toImage()
+    pictures = []
+    for kind, presses in (("time", 1), ("dtype", 3)):
+        for _ in range(presses):
+            qtbot.keyClick(panel.overlays, Qt.Key.Key_Down)
+        assert panel.overlays.currentData() == kind
+        assert panel.legend.isVisible()
+        assert OVERLAYS[kind] in panel.legend.accessibleName()
+        pictures.append(panel.canvas.grab().toImage())
+    assert plain not in pictures
+    assert pictures[0] != pictures[1]
+    panel.show_overlay("decision")
+    assert not panel.legend.isVisible()
+    assert panel.canvas.grab().toImage() == plain

@@ -11,6 +11,7 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent, QHelpEvent, QImage, QKe
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.layout import GraphLayout
+from app.overlays import Overlay
 from compiler.report import Region
 from views.canvas import export, tips
 from views.canvas.camera import Camera, fitted, opening
@@ -55,6 +56,11 @@ class GraphCanvas(CanvasView):
         kinds = f"{len(region.groups):,} fusion groups, {len(region.extern_calls):,} extern calls"
         self.setAccessibleName(f"Graph of {region.name}")
         self.setAccessibleDescription(f"{len(region.nodes):,} nodes, {kinds}. Arrow keys follow edges.")
+
+    def set_overlay(self, overlay: Overlay | None) -> None:
+        """Colours the graph by something else; None is by the compiler's decisions."""
+        if self._scene is not None:
+            self._show_scene(self._scene.with_overlay(overlay))
 
     def clear(self) -> None:
         """Shows no graph."""

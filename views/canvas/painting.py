@@ -196,12 +196,12 @@ class ScenePainter:
     def _paint_nodes(self, painter: QPainter, nodes: Indices, scale: float) -> None:
         scene = self.scene
         # Texts are written after all boxes, so that pens and fonts change once per class.
-        classes = scene.node_class[nodes]
+        inks = scene.node_ink[nodes]
         rects = self._rects.fill(scene.node_rect[nodes])
         boxes = scale >= SCALE_SMOOTH and len(nodes) <= _MOST_ROUND
-        for node_class in np.unique(classes):
-            ink = self.palette.node(int(node_class))
-            places = np.flatnonzero(classes == node_class)
+        for number in np.unique(inks):
+            ink = self.palette.node(int(number))
+            places = np.flatnonzero(inks == number)
             chosen = [rects[i] for i in places]
             if not boxes:
                 painter.setPen(Qt.PenStyle.NoPen)
@@ -209,15 +209,17 @@ class ScenePainter:
                 if scale >= SCALE_TEXT:
                     painter.setPen(_pen(ink.border, 0.0))
                 painter.drawRects(chosen)
-            elif node_class == EXTERN:
-                self._paint_extern_boxes(painter, chosen, ink)
             else:
+                style, drawn = scene.layout.node_style[nodes[places]], scene.node_class[nodes[places]]
+                extern = [rect for rect, kind in zip(chosen, drawn, strict=True) if kind == EXTERN]
+                if extern:
+                    self._paint_extern_boxes(painter, extern, ink)
                 painter.setPen(_pen(ink.border, 1.2))
                 painter.setBrush(ink.fill)
-                round_ = scene.layout.node_style[nodes[places]] != NodeStyle.OP
-                for rect, pill in zip(chosen, round_, strict=True):
-                    radius = rect.height() / 2 if pill else _ROUND_NODE
-                    painter.drawRoundedRect(rect, radius, radius)
+                for rect, one, kind in zip(chosen, style, drawn, strict=True):
+                    if kind != EXTERN:
+                        radius = rect.height() / 2 if one != NodeStyle.OP else _ROUND_NODE
+                        painter.drawRoundedRect(rect, radius, radius)
             if scale >= SCALE_TEXT:
                 self._paint_node_texts(painter, nodes[places], chosen, ink, scale)
 

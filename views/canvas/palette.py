@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from PySide6.QtGui import QColor
 
-from views.canvas.scene import EXTERN, GROUPED, INPUT, OUTPUT, PARAMETER, PLAIN
+from app.overlays import LEVELS
+from views.canvas.scene import CATEGORY, EXTERN, GROUPED, INPUT, OUTPUT, PARAMETER, PLAIN, RAMP
 from views.theme import Theme, mix
 
 
@@ -102,11 +103,44 @@ class CanvasPalette:
         self.stub_border = mix(theme.border, theme.muted, 0.25)
 
     def node(self, node_class: int) -> Ink:
-        """The ink of a class of nodes."""
+        """The ink of a class of nodes, or of an overlay's level or category."""
+        if node_class >= RAMP:
+            return self._overlay_ink(node_class)
         if node_class >= GROUPED:
             return self._nodes[(node_class - GROUPED) % len(self._nodes)]
         return self._fixed[node_class]
 
     def group(self, color: int) -> GroupInk:
         """The ink of a group's colour number; -1 is a box of extern nodes."""
+        if color >= RAMP:
+            return self._overlay_group(color)
         return self._groups[color % len(self._groups)] if color >= 0 else self.extern_box
+
+    def _overlay_color(self, number: int) -> QColor:
+        is_category = number >= CATEGORY
+        return category_color(number - CATEGORY, self.theme) if is_category else ramp_color(number - RAMP, self.theme)
+
+    def _overlay_ink(self, number: int) -> Ink:
+        theme, color = self.theme, self._overlay_color(number)
+        base = theme.surface
+        return Ink(mix(base, color, 0.55), mix(color, theme.text, 0.25), theme.text, mix(theme.text, color, 0.2), color)
+
+    def _overlay_group(self, number: int) -> GroupInk:
+        theme, color = self.theme, self._overlay_color(number)
+        base = theme.surface
+        strip = mix(base, color, 0.6)
+        return GroupInk(mix(base, color, 0.22), mix(color, theme.text, 0.2), strip, theme.text, color, color)
+
+
+def ramp_color(level: int, theme: Theme) -> QColor:
+    """A level of a ramp that gets steadily stronger, so that people with any colour vision read it in its order."""
+    share = level / (LEVELS - 1)
+    cool = mix(theme.surface, theme.cpu_curve, 0.12)
+    warm = mix(theme.surface, theme.cpu_curve, 0.72)
+    hot = mix(theme.danger, theme.text, 0.25)
+    return mix(cool, warm, share / 0.6) if share < 0.6 else mix(warm, hot, (share - 0.6) / 0.4)
+
+
+def category_color(number: int, theme: Theme) -> QColor:
+    """The colour of a category."""
+    return theme.group_colors[number % len(theme.group_colors)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.layout import GraphLayout, NodeStyle
 from app.layout.labels import dtype_text, node_subtitle, node_title, shape_text
+from app.overlays import Overlay
 from compiler.report import ExternCall, Group, Node, NodeKind, Region
 from views.canvas import curves
 from views.canvas.block_index import BlockIndex
@@ -18,6 +20,9 @@ from views.refusal_index import RefusalIndex
 
 # Classes of node colours; grouped nodes have GROUPED + their group's colour number.
 PLAIN, INPUT, PARAMETER, EXTERN, OUTPUT, GROUPED = range(6)
+
+# Inks of overlays: RAMP + level, CATEGORY + number.
+RAMP, CATEGORY = 1 << 16, 1 << 17
 
 NOTHING = -1
 
@@ -50,7 +55,8 @@ class Scene:
         self.group_rect = layout.group_rect
         self.pieces = layout.pieces
         self.group_color = self._group_colors()
-        self.node_class = self._node_classes()
+        self.node_class = self._node_classes()  # how nodes are drawn
+        self.node_ink = self.node_class  # in what colours; another one where an overlay is on
         self.bounds = layout.bounds
         self.node_blocks = BlockIndex.of_rects(layout.node_rect)
         self.group_blocks = BlockIndex.of_rects(layout.group_rect)
@@ -101,6 +107,29 @@ class Scene:
         drawn = np.diff(start) > 0
         ends[self.layout.edge_pieces[start[1:][drawn] - 1]] = True
         return ends
+
+    def with_overlay(self, overlay: Overlay | None) -> Scene:
+        """The same graph in the overlay's colours, or in its own for None."""
+        made = copy(self)
+        made.group_color = made._group_colors()
+        made.node_ink = made.node_class = made._node_classes()
+        if overlay is None:
+            return made
+        boxes = [overlay.units.get(name, NOTHING) for name in self.layout.group_names]
+        if overlay.is_ramp:
+            made.group_color = np.array([RAMP + level if level >= 0 else NOTHING for level in boxes], np.int32)
+        else:
+            made.group_color = np.full(len(boxes), NOTHING, np.int32)
+        made.node_ink = made.node_class.copy()
+        for i, node in enumerate(self.nodes):
+            if self.is_leaf(i):
+                continue
+            call, box = self.call_of_node.get(node.name), int(self.layout.node_group[i])
+            unit = call.name if call is not None else self.layout.group_names[box] if box >= 0 else ""
+            level = overlay.units.get(unit, NOTHING) if overlay.is_ramp else overlay.nodes.get(node.name, NOTHING)
+            plain = EXTERN if call is not None else PLAIN
+            made.node_ink[i] = plain if level < 0 else (RAMP if overlay.is_ramp else CATEGORY) + level
+        return made
 
     def start_x(self) -> float:
         """The middle of the topmost nodes, which is where reading starts."""
