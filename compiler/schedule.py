@@ -23,9 +23,9 @@ class Launch:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Buffers read from memory, those among them that a scatter goes on with included."""
+        """Buffers read from memory, those whose memory the kernel goes on with included."""
         stored = {b.name for b in self.stored}
-        return (*(b.name for b in self.kernel.arguments if b.name not in stored), *self.into.values())
+        return (*(b.name for b in self.kernel.arguments if b.name not in stored), *self.takes_over.values())
 
     @property
     def into(self) -> dict[str, str]:
@@ -37,6 +37,11 @@ class Launch:
     def over(self) -> dict[str, str]:
         """What is written into inputs, and the input whose memory each takes over."""
         return self.group.overwritten
+
+    @property
+    def takes_over(self) -> dict[str, str]:
+        """What is written into memory that another buffer held until then, and that buffer."""
+        return {**self.into, **self.over}
 
     @property
     def origins(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from compiler.ir import Buffer, Extern, Program, TensorRef
 from compiler.memory import MemoryPlan, may_alias, plan_memory
 from compiler.report import ExternReason
+from compiler.runtime.partitioned import input_uses
 from compiler.schedule import Launch, Scheduled, writes_of
 from tests.graphs import compiled
 
@@ -167,3 +168,20 @@ def test_the_wrapper_lets_go_of_every_intermediate_once() -> None:
     taken_over = set(region.plan.reuses.values())
     returned = {ref.buffer.name for ref in region.program.outputs if isinstance(ref, TensorRef)}
     assert set(region.plan.buffers) - returned - taken_over <= set(freed)
+
+
+def test_an_input_that_is_overwritten_is_used_by_more_than_its_pointer() -> None:
+    """Whoever patches addresses in a captured graph has to know that the kernel has this one twice."""
+
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        x.copy_(y.exp())
+        return y + 1
+
+    region, _ = compiled(function, torch.randn(8), torch.randn(8))
+    assert not [step for step in region.steps if isinstance(step, Extern)]
+    overwriting = next(step for step in region.steps if isinstance(step, Launch) and step.over)
+    x, y = (b.name for b in region.program.inputs if b is not None)
+    assert list(overwriting.over.values()) == [x]
+    assert x in overwriting.reads
+    found = {use.name: use for use in input_uses(region, [x, y], [x, y], 0, len(region.steps))}
+    assert (found[x].only_kernels, found[y].only_kernels) == (False, True)

@@ -155,7 +155,7 @@ class PartitionedRegion:
         steps = region.steps[piece.first : piece.last]
         static_names = {self._inputs[index] for index in self._static}
         static = frozenset(i for i, name in enumerate(piece.reads) if name in static_names)
-        writes = {n for step in steps for n in (step.mutates if isinstance(step, Extern) else step.into.values())}
+        writes = {n for step in steps for n in (step.mutates if isinstance(step, Extern) else step.takes_over.values())}
         mutated = frozenset(i for i, name in enumerate(piece.reads) if name in writes)
         run = self._executable(piece, static, mutated)
         if not piece.captured:
@@ -232,7 +232,7 @@ def input_uses(
     steps = region.steps[first:last]
     by_calls = {name for step in steps if isinstance(step, Extern) for name in (*step.reads, *step.mutates)}
     # A kernel that goes on in an input's storage has its address under another name.
-    by_calls |= {name for step in steps if isinstance(step, Launch) for name in step.into.values()}
+    by_calls |= {name for step in steps if isinstance(step, Launch) for name in step.takes_over.values()}
     by_kernels: dict[str, list[tuple[str, int]]] = {}
     for step in steps:
         if isinstance(step, Launch):
