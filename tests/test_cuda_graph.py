@@ -200,6 +200,22 @@ def test_an_input_is_copied_where_the_driver_refuses_to_patch() -> None:
     for x in kept:
         check(graphed, affine, [x, weight])
     assert routes(graphed) == ["copied", "static"]
+    assert len(recorder.recordings) == 2
+
+
+def test_of_the_inputs_of_a_library_call_only_those_that_move_are_copied() -> None:
+    graphed, recorder = region(affine, uses=(InputUse("x"), InputUse("weight")))
+    weight = torch.randn(4)
+    kept = [torch.randn(3, 4) for _ in range(4)]
+    for x in kept:
+        check(graphed, affine, [x, weight])
+    assert routes(graphed) == ["copied", "same_address"]
+    assert graphed.facts().copied_bytes == 3 * 4 * 4
+    assert len(recorder.recordings) == 2
+    other = weight + 1
+    for x in kept:
+        check(graphed, affine, [x, other])
+    assert routes(graphed) == ["copied", "copied"]
     assert len(recorder.recordings) == 3
 
 

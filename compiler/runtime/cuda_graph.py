@@ -48,8 +48,16 @@ class Buffering(IntEnum):
     """Which inputs a graph reads from buffers of its own, into which they are copied at every call."""
 
     NONE = 0  # it reads every input where it was at the capture
-    UNPATCHABLE = 1  # those whose address in the graph cannot be replaced
-    ALL = 2  # all that are not static
+    MOVED = 1  # those whose address in the graph cannot be replaced, as far as they have moved
+    UNPATCHABLE = 2  # those whose address in the graph cannot be replaced
+    ALL = 3  # all that are not static
+
+
+_WHY_COPIED = {
+    Buffering.MOVED: "It moved, and a library call reads it.",
+    Buffering.UNPATCHABLE: "A library call reads it, and inputs of such calls moved more than once.",
+    Buffering.ALL: "Inputs moved that the graph could not follow.",
+}
 
 
 class _Key(NamedTuple):
@@ -106,6 +114,10 @@ class _Graph:
             if address != self.addresses[index] and (index not in self.movable or address % ALIGNMENT):
                 return False
         return True
+
+    def has_moved(self, index: int, value: Tensor) -> bool:
+        """Whether the input is elsewhere than the graph reads it, or is copied for having moved before."""
+        return index in self.copied or value.data_ptr() != self.addresses[index]
 
     def follow(self, inputs: Sequence[Any]) -> bool:
         """Read the inputs, which it ``takes``, where they are now; False where the driver refuses."""
@@ -329,8 +341,8 @@ class GraphedRegion:
             self._note(reason)
             return None
         variants = self._graphs.get(key, [])
-        buffering = Buffering(min(max((graph.buffering + 1 for graph in variants), default=0), Buffering.ALL))
-        copied = {index: empty_with_layout(inputs[index]) for index in self._buffered(inputs, buffering)}
+        buffering, buffered = self._buffering(inputs, variants)
+        copied = {index: empty_with_layout(inputs[index]) for index in buffered}
         if copied and self._parts_shared_memory(inputs, copied):
             self._note(
                 SkipReason("aliased_inputs", "An input that the region writes to shares memory with another input.")
@@ -402,14 +414,26 @@ class GraphedRegion:
         number = self._pool.next_number()
         return _Graph(number, inputs, copied, recorded, outputs, movable, self._static, buffering, device)
 
-    def _buffered(self, inputs: Sequence[Any], buffering: Buffering) -> list[int]:
+    def _buffering(self, inputs: Sequence[Any], variants: Sequence[_Graph]) -> tuple[Buffering, list[int]]:
+        """The fewest inputs to copy that none of ``variants``, the graphs that could not serve them, copies."""
+        level = Buffering(min(max((graph.buffering + 1 for graph in variants), default=0), Buffering.ALL))
+        buffered = self._buffered(inputs, level, variants)
+        while level < Buffering.ALL and any(graph.copied == frozenset(buffered) for graph in variants):
+            level = Buffering(level + 1)
+            buffered = self._buffered(inputs, level, variants)
+        return level, buffered
+
+    def _buffered(self, inputs: Sequence[Any], buffering: Buffering, variants: Sequence[_Graph]) -> list[int]:
         """Positions of the inputs that are copied."""
         if buffering is Buffering.NONE:
             return []
         free = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and i not in self._static]
         if buffering is Buffering.ALL:
             return free
-        return [i for i in free if not (i < len(self._uses) and self._uses[i].only_kernels)]
+        fixed = [i for i in free if not (i < len(self._uses) and self._uses[i].only_kernels)]
+        if buffering is Buffering.UNPATCHABLE:
+            return fixed
+        return [i for i in fixed if any(graph.has_moved(i, inputs[i]) for graph in variants)]
 
     def _key(self, inputs: Sequence[Any]) -> _Key:
         addresses = [inputs[i].data_ptr() for i in sorted(self._static) if isinstance(inputs[i], Tensor)]
@@ -454,7 +478,7 @@ class GraphedRegion:
         for index in range(len(graph.addresses)):
             name = self._uses[index].name if index < len(self._uses) else f"input {index}"
             if index in graph.copied:
-                detail = "It moved, and a library call reads it." if graph.buffering < Buffering.ALL else "It moved."
+                detail = _WHY_COPIED[graph.buffering]
                 routes.append(InputRoute(name, "copied", bytes=graph.copies.bytes_of[index], detail=detail))
             elif index not in graph.direct:
                 routes.append(InputRoute(name, "host", detail="A number, fixed in the graph."))
