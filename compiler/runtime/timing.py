@@ -198,12 +198,14 @@ def iterations_for(seconds_each: float, *, budget_seconds: float = 0.4, least: i
     return max(least, min(most, int(budget_seconds / max(seconds_each, 1e-5))))
 
 
-def measure(step: Callable[[], object], mode: str, *, iterations: int | None = None, warmup: int = 5) -> Measurement:
+def measure(
+    step: Callable[[], object], mode: str, *, iterations: int | None = None, least: int = 20, warmup: int = 5
+) -> Measurement:
     """Record isolated iterations of ``step`` on the current GPU.
 
     The device is idle when an iteration begins. CPU time is until the call and its two event records return, wall
     time until a synchronise after that returns, GPU time between the events. ``iterations`` defaults to as many as
-    take 0.4 s, between 20 and 200.
+    take 0.4 s, between ``least`` and 200.
     """
     import torch
 
@@ -218,7 +220,7 @@ def measure(step: Callable[[], object], mode: str, *, iterations: int | None = N
     step()
     end.record()
     torch.cuda.synchronize()
-    count = iterations or iterations_for(time.perf_counter() - began)
+    count = iterations or iterations_for(time.perf_counter() - began, least=least)
     samples = Samples()
     wall_us = []
     for _ in range(count):

@@ -25,7 +25,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_common import ROOT, first_line, geometric_mean
+from bench_common import ROOT, first_line
+from bench_rows import geometric_mean
 
 PHASES = ("inference", "training")
 MODES = ("eager", "compiled", "inductor")

@@ -1,0 +1,132 @@
+"""What benchmarks write: a row for each case in each mode, as JSON and as Markdown with the ratios that matter."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass
+class Row:
+    """One case in one mode. Times are medians in microseconds; ``failure`` says why there are none."""
+
+    case: str
+    mode: str
+    wall_us: float = 0.0
+    cpu_us: float = 0.0
+    gpu_us: float = 0.0
+    kernels: int = 0
+    compile_s: float = 0.0
+    error: float = 0.0
+    eager_error: float = 0.0
+    equal: bool | None = None
+    iterations: int = 0
+    note: str = ""
+    failure: str = ""
+
+
+def write_results(folder: Path, name: str, title: str, rows: Sequence[Row], modes: Sequence[str]) -> None:
+    """``name``.json and ``name``.md into the folder."""
+    import torch
+    import triton
+
+    gpu = torch.cuda.get_device_name()
+    header = (
+        f"{gpu}, torch {torch.__version__}, triton {triton.__version__}, CUDA {torch.version.cuda}, "
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}. One synchronise before and after each iteration; float32 matmuls "
+        "may use TF32 in every mode. Errors are ||x - float64|| / ||float64||, the largest over the outputs."
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.md").write_text(markdown(title, header, rows, modes))
+    record = {
+        "gpu": gpu,
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "rows": [asdict(row) for row in rows],
+    }
+    (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Of positive values; not a number where there are none."""
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def markdown(title: str, header: str, rows: Sequence[Row], modes: Sequence[str]) -> str:
+    """A table of wall times by mode with the geometric mean against eager, then every figure of every row."""
+    by_case: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_case.setdefault(row.case, {})[row.mode] = row
+    lines = [f"# {title}", "", header, "", "## Wall time, median microseconds of one iteration", ""]
+    lines += ["| model | " + " | ".join(modes) + " |", "|---" * (len(modes) + 1) + "|"]
+    for case, found in by_case.items():
+        cells = [f"{found[mode].wall_us:.1f}" if mode in found and found[mode].wall_us else "-" for mode in modes]
+        lines.append(f"| {case} | " + " | ".join(cells) + " |")
+    if "eager" in modes:
+        means = []
+        for mode in modes:
+            slower = _against(by_case, "eager", mode, "wall_us")
+            means.append(geometric_mean(list(slower.values())))
+        lines.append(
+            "| **speedup over eager, geometric mean** | " + " | ".join(f"{mean:.2f}x" for mean in means) + " |"
+        )
+    lines += ["", *ratios(by_case)]
+    lines += ["", "## All figures", ""]
+    lines += [
+        "| model | mode | wall µs | CPU submit µs | GPU µs | kernels | compile s | error | eager error | equal | note |"
+    ]
+    lines += ["|---|---|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        if row.failure:
+            lines.append(f"| {row.case} | {row.mode} | - | - | - | - | - | - | - | - | {_cell(row.failure)} |")
+            continue
+        equal = {None: "not compared", True: "yes", False: "**no**"}[row.equal]
+        lines.append(
+            f"| {row.case} | {row.mode} | {row.wall_us:.1f} | {row.cpu_us:.1f} | {row.gpu_us:.1f} | {row.kernels} "
+            f"| {row.compile_s:.1f} | {row.error:.1e} | {row.eager_error:.1e} | {equal} | {_cell(row.note)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def ratios(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
+    """Sentences on how far the replayed modes are from the bound and from reduce-overhead, which other rows tell."""
+    inference = {case: found for case, found in by_case.items() if "training" not in case}
+    training = {case: found for case, found in by_case.items() if "training" in case}
+    lines = []
+    for mode in ("graph", "regions", "inductor-graph"):
+        against = _against(inference, mode, "bound", "wall_us")
+        if against:
+            worst = max(against, key=lambda case: against[case])
+            mean = geometric_mean(list(against.values()))
+            lines.append(
+                f"- {mode}: {mean:.3f}x the bound's wall time (geometric mean of {len(against)} inference rows); "
+                f"the worst is {worst} with {against[worst]:.2f}x."
+            )
+    submit = _against(inference, "regions", "inductor-graph", "cpu_us")
+    if submit:
+        lines.append(
+            f"- regions: {geometric_mean(list(submit.values())):.2f}x reduce-overhead's CPU time to submit (geometric "
+            f"mean of {len(submit)} inference rows)."
+        )
+    for mode in ("graph", "regions"):
+        for case, ratio in _against(training, mode, "inductor-graph", "wall_us").items():
+            lines.append(f"- {mode}: {case} takes {ratio:.2f}x reduce-overhead's wall time.")
+    return lines
+
+
+def _against(by_case: Mapping[str, Mapping[str, Row]], mode: str, other: str, figure: str) -> dict[str, float]:
+    """``mode`` over ``other`` by case, where both were measured."""
+    found = {}
+    for case, rows in by_case.items():
+        ours, theirs = (getattr(rows[m], figure) if m in rows else 0.0 for m in (mode, other))
+        if ours and theirs:
+            found[case] = ours / theirs
+    return found
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
