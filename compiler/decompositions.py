@@ -33,6 +33,7 @@ _TAKEN_APART = (
     "masked_fill_ select_backward slice_backward tril_indices triu_indices linspace eye "
     "std std_mean aminmax norm linalg_vector_norm logsumexp "
     "_unsafe_index stack hstack vstack narrow_copy "
+    "upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
     "dot vdot mv addmv addr baddbmm unsafe_split empty_like"
 ).split()
 _KEPT_WHOLE = (
@@ -61,6 +62,7 @@ def _table(random: str) -> dict[Any, Callable[..., Any]]:
     table.update(get_decompositions(packets))
     table.update(foreach_decompositions())
     kept = {getattr(aten, name) for name in _KEPT_WHOLE}
+    table[aten.masked_scatter.default] = masked_scatter
     if random == "kernel":
         distributions = get_decompositions([getattr(aten, name) for name in _DISTRIBUTIONS])
         table.update({op: _of_floats(rule) for op, rule in distributions.items()})
@@ -81,6 +83,15 @@ def _of_floats(rule: Callable[..., Any]) -> Callable[..., Any]:
         return rule(x, *args, **kwargs) if x.dtype.is_floating_point else NotImplemented
 
     return of_floats
+
+
+def masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> Any:
+    """Where the mask is true the next element of ``source``: its number is how many came before."""
+    if source.numel() == 0:
+        return NotImplemented
+    x, mask = torch.broadcast_tensors(x, mask)
+    number = (mask.reshape(-1).cumsum(0) - 1).clamp(min=0).reshape(mask.shape)
+    return torch.where(mask, source.reshape(-1)[number], x)
 
 
 def _random_table() -> dict[Any, Callable[..., Any]]:

@@ -259,3 +259,25 @@ def view_index(index: Index, old: Sequence[int], new: Sequence[int]) -> Index:
         flat = sympy.Add(*[sympy.expand(value * s) for (_, value), s in zip(news, strides, strict=True)])
         result.extend(unflatten(flat, olds))
     return tuple(result)
+
+
+def is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether the strides cover memory without gaps or overlaps."""
+    expected = 1
+    for s, extent in sorted((st, sz) for st, sz in zip(stride, size, strict=True) if sz > 1):
+        if s != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def has_gaps(size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether elements lie apart in memory, without overlapping."""
+    expected = 1
+    gaps = False
+    for s, extent in sorted((st, sz) for st, sz in zip(stride, size, strict=True) if sz > 1):
+        if s < expected:
+            return False
+        gaps |= s != expected
+        expected = s * extent
+    return gaps

@@ -79,6 +79,12 @@ PRIMITIVES: dict[str, Primitive] = {
     "bitwise_and": Primitive("{0} & {1}"),
     "bitwise_or": Primitive("{0} | {1}"),
     "bitwise_xor": Primitive("{0} ^ {1}"),
+    "shift_left": Primitive("{0} << {1}"),
+    "shift_right": Primitive("{0} >> {1}"),
+    "integer_power": Primitive("integer_power({0}, {1})", 128, "integer_power"),
+    # floats as whole numbers of the same order, and back; NaN is not among them
+    "order_key": Primitive("order_key({0})", 3, "order_key"),
+    "order_value": Primitive("order_value({0})", 3, "order_value"),
     # random numbers from a seed and an element's place (compiler/random_numbers.py)
     "uniform": Primitive("uniform({0}, {1}, {2})", 60, "uniform"),
     "uniform_double": Primitive("uniform_double({0}, {1})", 60, "uniform_double"),

@@ -46,8 +46,37 @@ def pools(x: Tensor) -> list[Tensor]:
     return [largest, positions, back, means, aten.avg_pool2d_backward.default(means, x, *geometry)]
 
 
+def integers(n: Tensor) -> list[Tensor]:
+    return [
+        n << 2,
+        n >> n,
+        n**n,
+        3**n,
+        n // 3,
+        n % 5,
+        n.float().argmax(),
+        (n > 3).amax(1),
+        n.scatter_reduce(0, n, n, "mean"),
+    ]
+
+
+def resolutions(x: Tensor) -> list[Tensor]:
+    large = F.interpolate(x, scale_factor=2, mode="bilinear") + F.interpolate(x, scale_factor=2)
+    shape = list(x.shape)
+    near = aten.upsample_nearest2d_backward(large, list(large.shape[2:]), shape)
+    return [large, near, aten.upsample_bilinear2d_backward(large, list(large.shape[2:]), shape, False)]
+
+
+def places(x: Tensor) -> list[Tensor]:
+    parts = [x.diagonal() * 2, x.unfold(1, 3, 2).sum(-1), (x + 1).as_strided((3, 4), (2, 7), 1) * 2]
+    return [*parts, x.slice_scatter(x[:2] * 2, 0, 3, 5), x.diagonal_scatter(x[0, :16]), x.masked_scatter(x > 0, x)]
+
+
 FAMILIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "random numbers": (random_numbers, (torch.randn(16, 40).half(),)),
+    "places": (places, (torch.randn(16, 40),)),
+    "resolutions": (resolutions, (torch.randn(2, 3, 6, 8),)),
+    "whole numbers": (integers, (torch.randint(0, 9, (16, 40)),)),
     "pools": (pools, (torch.randn(2, 4, 19, 21).to(memory_format=torch.channels_last),)),
     "scans": (scans, (torch.randn(300, 40).half(), torch.randint(-24, 25, (3, 9001)) / 8)),
     "scatters": (scatters, (torch.randn(16, 40), torch.tensor([3, 15, 3, -1, 0]), torch.randint(0, 40, (16, 40)))),

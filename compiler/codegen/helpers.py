@@ -57,6 +57,37 @@ def first_min(a, i, b, j):
     left = wins | (ties & (i < j))
     return tl.where(left, a, b), tl.where(left, i, j)
 """,
+    "integer_power": """@triton.jit
+def integer_power(x, n):
+    # by squaring; of negative powers only those of 1 and -1 are whole
+    negative = tl.where(x == 1, 1, tl.where((x == -1) & (n < 0), 1 - 2 * (n & 1), 0))
+    result = tl.where(n < 0, negative, 1).to(x.dtype)
+    square = x + n * 0
+    rest = tl.where(n < 0, 0, n)
+    for _ in range(x.dtype.primitive_bitwidth):
+        result = tl.where((rest & 1) != 0, result * square, result)
+        square = square * square
+        rest = rest >> 1
+    return result
+""",
+    "order_key": """@triton.jit
+def order_key(x):
+    if x.dtype == tl.float64:
+        bits = x.to(tl.int64, bitcast=True)
+        key = tl.where(bits < 0, bits ^ 0x7FFFFFFFFFFFFFFF, bits)
+    else:
+        bits = x.to(tl.int32, bitcast=True)
+        key = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return key
+""",
+    "order_value": """@triton.jit
+def order_value(key):
+    if key.dtype == tl.int64:
+        value = tl.where(key < 0, key ^ 0x7FFFFFFFFFFFFFFF, key).to(tl.float64, bitcast=True)
+    else:
+        value = tl.where(key < 0, key ^ 0x7FFFFFFF, key).to(tl.float32, bitcast=True)
+    return value
+""",
     "random_words": """@triton.jit
 def random_words(seed, counter):
     low = counter.to(tl.uint32)

@@ -138,11 +138,12 @@ class ValuePrinter:
         if value.name == "cast":
             return self._cast(value)
         template = PRIMITIVES[value.name].triton
-        if PRIMITIVES[value.name].helper:
-            self.helpers[PRIMITIVES[value.name].helper] = None
-        typed = "tl." in template or "libdevice." in template  # a call, which makes a literal float32 or int32
+        helper = PRIMITIVES[value.name].helper
+        if helper:
+            self.helpers[helper] = None
+        typed = bool(helper) or "tl." in template or "libdevice." in template  # makes a literal float32 or int32
         names = [self._operand(arg) if typed else self._name(arg) for arg in value.args]
-        if all(isinstance(arg, Const) for arg in value.args):
+        if helper or all(isinstance(arg, Const) for arg in value.args):
             names[0] = self._tensor(value.args[0])
         return self._assign(template.format(*names), value)
 
@@ -264,6 +265,8 @@ class ValuePrinter:
     def _indirect_name(self, var: IndirectVar) -> str:
         """The position's name; where it is first used, a check that it lies within its dimension."""
         name = self._name(var.value)
+        if isinstance(var.value, Reduce):
+            return name  # a position that a reduction found lies in what it searched
         check = f"({name} >= 0) & ({name} < {var.extent})"
         if check not in self.scope.texts:
             self.scope.texts[check] = name

@@ -17,7 +17,17 @@ import torch
 from torch.utils import _pytree as pytree
 
 from compiler.errors import CompileError, at_node
-from compiler.index import Index, LoopVar, contiguous_strides, linear_index, product, unflatten
+from compiler.index import (
+    Index,
+    IndirectVar,
+    LoopVar,
+    contiguous_strides,
+    has_gaps,
+    is_dense,
+    linear_index,
+    product,
+    unflatten,
+)
 from compiler.ir import (
     Buffer,
     Const,
@@ -54,7 +64,7 @@ RECOMPUTE_FLOPS = 40  # arithmetic that hides behind the memory traffic of a ban
 
 VIEW_OPS = frozenset(
     "view _unsafe_view reshape permute transpose t expand unsqueeze squeeze slice select split split_with_sizes "
-    "unbind chunk alias detach unflatten flatten".split()
+    "unbind chunk alias detach unflatten flatten diagonal unfold as_strided".split()
 )
 
 
@@ -227,9 +237,11 @@ class GraphLowering:
         rsizes = [source.size[d] for d in dims]
         xnumel = product([v.extent for v in xvars.values()])
         across = any(source.stride[d] == 1 for d in xvars)  # neighbours in memory belong to different outputs
-        count = self._split_count(xnumel, product(rsizes), plan.kind, across)
-        if count > 1:
-            _source_lazy, reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
+        count = self._split_count(xnumel, product(rsizes), across)
+        if count > 1 and plan.kind.startswith("arg"):
+            value, rvars, origins = self._split_positions(plan, xvars, dims, rsizes, count)
+        elif count > 1:
+            reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
             value = plan.epilogue(reduce_value)
         else:
             rvars = tuple(self._var(s) for s in rsizes)
@@ -317,7 +329,8 @@ class GraphLowering:
         """The memory of a target that is of no further use once this node has run."""
         if target.base is not None or target.dtype is not dtype:
             return None
-        consumers = next((self._consumers[n] for n, lazy in self._env.items() if lazy is target), set())
+        mine = {self.node}  # a target that no node stands for was made by this one's rule
+        consumers = next((self._consumers[n] for n, lazy in self._env.items() if lazy is target), mine)
         if consumers != {self.node}:
             return None
         buffer = self.realize(target).buffer
@@ -335,47 +348,68 @@ class GraphLowering:
 
     # --- reductions in two steps -----------------------------------------------------------------------------------
 
-    def _split_count(self, xnumel: int, rnumel: int, kind: str, across: bool) -> int:
+    def _split_count(self, xnumel: int, rnumel: int, across: bool) -> int:
         """Into how many partial results each output is split: enough that every multiprocessor has work.
 
         ``across``: the reduction runs across rows, so that a program takes many outputs side by side.
-        A program of the second step reads at most 1024 partial results. Positions (argmax) are not split.
+        A program of the second step reads at most 1024 partial results.
         """
         programs = max(xnumel // OUTPUTS_ACROSS, 1) if across else xnumel
         wanted = (8 if across else 4) * self.target.multiprocessors
-        if kind.startswith("arg") or rnumel < 4096 or programs >= wanted // 2 or xnumel * rnumel < 1 << 18:
+        if rnumel < 4096 or programs >= wanted // 2 or xnumel * rnumel < 1 << 18:
             return 1
         return max(1, min(wanted // max(programs, 1), rnumel // 1024, 1024))
 
-    def _partial(
+    def _chunked(
         self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
-    ) -> tuple[Lazy, Value, tuple[LoopVar, ...], tuple[str, ...]]:
-        """The first step as a loop of its own; returns the second step's value over the partial results."""
+    ) -> tuple[Value, LoopVar, LoopVar, Any]:
+        """What is reduced, in ``count`` chunks: the value, the loop over chunks, that within one, and the position."""
         source = plan.source
         rnumel = product(rsizes)
         chunk = -(-rnumel // count)
-        part, inner_var = self._var(count), self._var(chunk)
-        flat = part * chunk + inner_var
+        part, inner = self._var(count), self._var(chunk)
+        flat = part * chunk + inner
         if chunk * count != rnumel:  # the last chunk runs past the end: read nothing there
             inside = Op(torch.bool, "lt", (IndexValue(torch.int64, flat), const(rnumel, torch.int64)))
             flat_var = LoopVar("clipped", rnumel)
             at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat_var, rsizes), strict=True)))
             value = plan.prologue(source.load(at), at)
-            value = _masked_to_identity(value, inside, plan, {flat_var: flat})
-        else:
-            at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat, rsizes), strict=True)))
-            value = plan.prologue(source.load(at), at)
+            return _masked_to_identity(value, inside, plan, {flat_var: flat}), part, inner, flat
+        at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat, rsizes), strict=True)))
+        return plan.prologue(source.load(at), at), part, inner, flat
+
+    def _part(self, plan: ReductionPlan, value: Value, xs: tuple[LoopVar, ...], rvar: LoopVar) -> Lazy:
+        """A loop that reduces ``value`` along ``rvar``; its result, one a chunk."""
+        size = tuple(v.extent for v in xs)
+        buffer = self._new_buffer(size, value.dtype, plan.source.device, None, self.node.name)
+        tag(value, self.node.name)
+        origins = self._origins((plan.source, *plan.extra_inputs))
+        self._steps.append(Loop(buffer, xs, (rvar,), value, linear_index(xs, buffer.stride), origins))
+        return Lazy(self.node.name, size, buffer.stride, 0, value.dtype, plan.source.device, buffer=buffer)
+
+    def _partial(
+        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
+    ) -> tuple[Value, tuple[LoopVar, ...], tuple[str, ...]]:
+        """The first step as a loop of its own; returns the second step's value over the partial results."""
+        value, part, inner, _ = self._chunked(plan, xvars, dims, rsizes, count)
         xs = tuple(xvars.values())
-        size = (*(v.extent for v in xs), count)
-        buffer = self._new_buffer(size, plan.accumulate, source.device, None, self.node.name)
-        partial = Lazy(self.node.name, size, buffer.stride, 0, plan.accumulate, source.device, buffer=buffer)
-        origins = self._origins((source, *plan.extra_inputs))
-        index = linear_index((*xs, part), buffer.stride)
-        reduced = self._reduced(plan, value, (inner_var,))
-        tag(reduced, self.node.name)
-        self._steps.append(Loop(buffer, (*xs, part), (inner_var,), reduced, index, origins))
+        partial = self._part(plan, self._reduced(plan, value, (inner,)), (*xs, part), inner)
         again = self._var(count)
-        return partial, self._reduced(plan, partial.load((*xs, again)), (again,)), (again,), (self.node.name,)
+        return self._reduced(plan, partial.load((*xs, again)), (again,)), (again,), (self.node.name,)
+
+    def _split_positions(
+        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
+    ) -> tuple[Value, tuple[LoopVar, ...], tuple[str, ...]]:
+        """As ``_partial`` for positions: each chunk's extremum and where it is; then where the best chunk's is."""
+        value, part, inner, flat = self._chunked(plan, xvars, dims, rsizes, count)
+        xs = tuple(xvars.values())
+        best = Reduce(plan.accumulate, plan.kind.removeprefix("arg"), value, (inner,))
+        extrema = self._part(plan, best, (*xs, part), inner)
+        places = self._part(plan, Reduce(torch.int64, plan.kind, value, (inner,), flat), (*xs, part), inner)
+        again = self._var(count)
+        chunk = Reduce(torch.int64, plan.kind, extrema.load((*xs, again)), (again,), again)
+        found = places.load((*xs, IndirectVar(chunk, count)))
+        return plan.epilogue(found), (again,), (self.node.name,)
 
     def _reduced(self, plan: ReductionPlan, value: Value, rvars: tuple[LoopVar, ...]) -> Value:
         positions = plan.kind.startswith("arg")
@@ -450,7 +484,7 @@ class GraphLowering:
         stride = contiguous_strides(size)
         if like is not None:
             given = tuple(like.stride if isinstance(like, Lazy) else like.stride())
-            if _is_dense(size, given):
+            if is_dense(size, given):
                 stride = given
         name = f"buf{self._buffers}"
         self._buffers += 1
@@ -573,7 +607,7 @@ class GraphLowering:
         Computed buffers have no gaps, so the few results that need some are copied into memory that has them.
         """
         ref = self._reference(value)
-        if not isinstance(ref, TensorRef) or ref.stride == value.stride or not _has_gaps(value.size, value.stride):
+        if not isinstance(ref, TensorRef) or ref.stride == value.stride or not has_gaps(value.size, value.stride):
             return ref
         name = f"ext_restrided{self._buffers}"
         self._buffers += 1
@@ -622,28 +656,6 @@ def _reads(lazy: Lazy, held: Buffer) -> bool:
 
 def _tensors(value: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
-
-
-def _is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether the strides cover memory without gaps or overlaps."""
-    expected = 1
-    for s, extent in sorted((st, sz) for st, sz in zip(stride, size, strict=True) if sz > 1):
-        if s != expected:
-            return False
-        expected *= extent
-    return True
-
-
-def _has_gaps(size: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether elements lie apart in memory, without overlapping."""
-    expected = 1
-    gaps = False
-    for s, extent in sorted((st, sz) for st, sz in zip(stride, size, strict=True) if sz > 1):
-        if s < expected:
-            return False
-        gaps |= s != expected
-        expected = s * extent
-    return gaps
 
 
 def _masked_to_identity(value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]) -> Value:

@@ -349,10 +349,8 @@ def _integer_power(dtype: torch.dtype, x: Value, exponent: int) -> Value:
 
 @lower(aten.pow)
 def power(scope: Scope, a: Any, b: Any) -> Lazy:
-    """a ** b; small whole exponents are multiplied out, integers with any other exponent are left to ATen."""
+    """a ** b; small whole exponents are multiplied out."""
     small = isinstance(b, int | float) and b in range(9)
-    if not scope.output.dtype.is_floating_point and not small:
-        raise NotLowered("an integer power with an exponent known only at run time")
 
     def body(dtype: torch.dtype, x: Value, y: Value) -> Value:
         if isinstance(b, int | float):
@@ -364,7 +362,7 @@ def power(scope: Scope, a: Any, b: Any) -> Lazy:
                 return _integer_power(dtype, x, int(b))
             if b == -1 and dtype.is_floating_point:
                 return op("div", dtype, const(1, dtype), x)
-        return op("pow", dtype, x, y)
+        return op("pow" if dtype.is_floating_point else "integer_power", dtype, x, y)
 
     return elementwise(scope, body, KIND.BOOL_TO_LONG, (a, b))
 

@@ -82,20 +82,24 @@ def prod(scope: Scope, x: Lazy, dims: Any = None, keepdim: bool = False, dtype: 
 def extremum(scope: Scope, x: Lazy, dims: Any = None, keepdim: bool = False) -> Lazy:
     """The largest or smallest element; NaN wins."""
     kind = "max" if scope.node.target.overloadpacket is aten.amax else "min"
-    dtype = x.dtype
+    return _simple(scope, x, kind, dims, keepdim, _comparable(x.dtype))
+
+
+def _comparable(dtype: torch.dtype) -> torch.dtype:
+    """What elements are compared in: float32 for half floats, int32 for booleans."""
     if dtype is torch.bool:
-        raise NotLowered("an extremum of booleans")
-    return _simple(scope, x, kind, dims, keepdim, accumulator(dtype) if dtype.is_floating_point else dtype)
+        return torch.int32
+    return accumulator(dtype) if dtype.is_floating_point else dtype
 
 
 @lower(aten.max, aten.min)
 def extremum_and_position(scope: Scope, x: Lazy, dim: Any = None, keepdim: bool = False) -> Any:
     """Over everything: the extremum; over one dimension: the extremum and its first position."""
     name = scope.node.target.overloadpacket.__name__
-    if x.dtype is torch.bool:
-        raise NotLowered("an extremum of booleans")
-    accumulate = accumulator(x.dtype) if x.dtype.is_floating_point else x.dtype
+    accumulate = _comparable(x.dtype)
     if isinstance(dim, Lazy):  # max.other: elementwise
+        if torch.bool in (x.dtype, dim.dtype):
+            raise NotLowered("an extremum of booleans")
         return elementwise(
             scope,
             lambda dtype, a, b: op("maximum" if name == "max" else "minimum", dtype, a, b),
@@ -116,7 +120,7 @@ def extremum_and_position(scope: Scope, x: Lazy, dim: Any = None, keepdim: bool 
 
 
 def _position(scope: Scope, x: Lazy, kind: str, dims: tuple[int, ...], keepdim: bool, output: torch.Tensor) -> Lazy:
-    accumulate = accumulator(x.dtype) if x.dtype.is_floating_point else x.dtype
+    accumulate = _comparable(x.dtype)
     plan = ReductionPlan(kind, x, dims, keepdim, accumulate, lambda v, _: cast(v, accumulate), lambda v: v)
     return scope.reduce(plan, tuple(output.shape), torch.int64, output)
 
@@ -125,8 +129,6 @@ def _position(scope: Scope, x: Lazy, kind: str, dims: tuple[int, ...], keepdim: 
 def position(scope: Scope, x: Lazy, dim: int | None = None, keepdim: bool = False) -> Lazy:
     """The first position of the extremum, in row-major order where all dimensions are searched."""
     name = scope.node.target.overloadpacket.__name__
-    if x.dtype is torch.bool:
-        raise NotLowered("an extremum of booleans")
     if product(x.size) == 0:
         raise NotLowered("a reduction over no elements")
     return _position(scope, x, name, reduced_dims(dim, len(x.size)), keepdim, scope.output)

@@ -118,7 +118,7 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
 
 
 FAMILIES = (
-    "creation indexing mutation pointwise pools random reductions scans scatter shapes views"
+    "creation indexing integers mutation pointwise pools random reductions resample scans scatter shapes views"
 ).split()
 
 

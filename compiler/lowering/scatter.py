@@ -8,7 +8,7 @@ depend on the order in the last digits, and of plain writes any one wins, as on 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
@@ -16,12 +16,14 @@ import torch
 
 from compiler.index import Index, product
 from compiler.ir import Lazy, Value
+from compiler.lowering.graph import identity
 from compiler.lowering.indexing import position
-from compiler.lowering.pointwise import broadcast_index
+from compiler.lowering.pointwise import broadcast_index, floor_divide
 from compiler.lowering.registry import NotLowered, ScatterPlan, Scope, lower
 from compiler.ops import cast, const, op
 
 aten = torch.ops.aten
+At = Callable[[Index], tuple[Value, Index, Value | None]]
 _NARROW = (torch.int8, torch.int16, torch.uint8, torch.bool)
 
 
@@ -34,22 +36,39 @@ def _accumulator(dtype: torch.dtype, combine: str) -> torch.dtype:
     return torch.int32 if dtype in _NARROW else dtype
 
 
-def _scattered(
-    scope: Scope,
-    combine: str,
-    target: Lazy,
-    size: Sequence[int],
-    at: Any,
-    inputs: Sequence[Lazy],
-) -> Lazy:
+def _scattered(scope: Scope, combine: str, target: Lazy, size: Sequence[int], at: At, inputs: Sequence[Lazy]) -> Lazy:
     dtype = target.dtype
     ordered = combine == "store" or (combine == "add" and dtype.is_floating_point)
     if ordered and torch.are_deterministic_algorithms_enabled():
         raise NotLowered("parallel writes come in any order, and deterministic algorithms were asked for")
-    if combine in ("max", "min") and (dtype.is_floating_point or dtype is torch.bool):
-        raise NotLowered(f"an atomic {combine}imum of {dtype}, which would lose NaN")
+    if combine in ("max", "min") and dtype.is_floating_point:
+        return _float_extrema(scope, combine, target, size, at, inputs)
     plan = ScatterPlan(combine, target, tuple(size), _accumulator(dtype, combine), at, tuple(inputs))
     return scope.scatter(plan, scope.output)
+
+
+def _float_extrema(
+    scope: Scope, combine: str, target: Lazy, size: Sequence[int], at: At, inputs: Sequence[Lazy]
+) -> Lazy:
+    """Floats compared as whole numbers of the same order, NaN at the end that wins: for those there are atomics."""
+    wide = torch.float64 if target.dtype is torch.float64 else torch.float32
+    whole = torch.int64 if wide is torch.float64 else torch.int32
+    last = const(torch.iinfo(whole).max if combine == "max" else torch.iinfo(whole).min, whole)
+
+    def key(value: Value) -> Value:
+        number = cast(value, wide)
+        ordered = op("order_key", whole, number)
+        return op("where", whole, op("isnan", torch.bool, number), last, ordered)
+
+    def at_key(point: Index) -> tuple[Value, Index, Value | None]:
+        value, place, mask = at(point)
+        return key(value), place, mask
+
+    output = scope.output
+    keys = scope.pointwise((target,), lambda index: key(target.load(index)), output.to(whole))
+    plan = ScatterPlan(combine, keys, tuple(size), whole, at_key, tuple(inputs))
+    found = scope.scatter(plan, output.to(whole))
+    return scope.pointwise((found,), lambda index: cast(op("order_value", wide, found.load(index)), output.dtype))
 
 
 @lower(aten.index_put.default, aten._unsafe_index_put.default)
@@ -126,8 +145,39 @@ def scatter_add(scope: Scope, x: Lazy, dim: int, indices: Lazy, source: Lazy) ->
 def scatter_reduce(
     scope: Scope, x: Lazy, dim: int, indices: Lazy, source: Lazy, reduce: str, *, include_self: bool = True
 ) -> Lazy:
-    """``x`` with elements combined with those already there (sums; of integers extrema, too)."""
-    combine = {"sum": "add", "amax": "max", "amin": "min"}.get(reduce, "")
-    if not combine or not include_self:
-        raise NotLowered(f"scatter_reduce by {reduce}{'' if include_self else ' without what is there'}")
-    return _along(scope, combine, x, dim, indices, source)
+    """``x`` with elements combined with those already there, or only with each other: sums, means, extrema."""
+    combine = {"sum": "add", "mean": "add", "amax": "max", "amin": "min"}.get(reduce, "")
+    if not combine or x.dtype is torch.bool:
+        raise NotLowered(f"scatter_reduce by {reduce} of {x.dtype}")
+    start = x
+    if not include_self:
+        neutral = 0 if combine == "add" else identity(combine, x.dtype).value
+        start = _along(scope, "store", x, dim, indices, neutral)
+    total = _along(scope, combine, start, dim, indices, source)
+    if reduce != "mean":
+        return total
+    output = scope.output
+    counts = _counts(scope, dim, indices, include_self)
+    wide = torch.float64 if x.dtype is torch.float64 else torch.float32
+
+    def compute(index: Index) -> Value:
+        count = op("maximum", torch.int32, counts.load(index), const(1, torch.int32))
+        if x.dtype.is_floating_point:
+            return cast(op("div", wide, cast(total.load(index), wide), cast(count, wide)), output.dtype)
+        return floor_divide(x.dtype, total.load(index), cast(count, x.dtype))
+
+    return scope.pointwise((total, counts), compute)
+
+
+def _counts(scope: Scope, dim: int, indices: Lazy, include_self: bool) -> Lazy:
+    """How many elements go to each place, the one that is there with them where ``include_self``."""
+    like = scope.output.to(torch.int32)
+    along = dim % len(like.shape)
+    first = const(int(include_self), torch.int32)
+    start = scope.pointwise((), lambda index: first, like)
+
+    def at(point: Index) -> tuple[Value, Index, Value | None]:
+        where = position(indices.load(point), like.shape[along], wrap=False)
+        return const(1, torch.int32), (*point[:along], where, *point[along + 1 :]), None
+
+    return scope.scatter(ScatterPlan("add", start, indices.size, torch.int32, at, (indices,)), like)

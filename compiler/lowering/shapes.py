@@ -106,6 +106,22 @@ def constant_pad(scope: Scope, x: Lazy, pad: Sequence[int], value: float = 0) ->
     return scope.pointwise((x,), compute)
 
 
+@lower(aten.diagonal_scatter)
+def diagonal_scatter(scope: Scope, x: Lazy, source: Lazy, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Lazy:
+    """``x`` with a diagonal replaced."""
+    first, second = dim1 % len(x.size), dim2 % len(x.size)
+    dtype = scope.output.dtype
+
+    def compute(index: Index) -> Value:
+        along = index[first] - max(-offset, 0)
+        rest = tuple(i for d, i in enumerate(index) if d not in (first, second))
+        apart = IndexValue(torch.int64, index[second] - index[first])
+        here = op("eq", torch.bool, apart, const(offset, torch.int64))
+        return op("where", dtype, here, masked(source.load((*rest, along)), here), x.load(index))
+
+    return scope.pointwise((x, source), compute)
+
+
 @lower(aten.flip)
 def flip(scope: Scope, x: Lazy, dims: Sequence[int]) -> Lazy:
     """Dimensions read backwards."""

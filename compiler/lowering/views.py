@@ -8,10 +8,10 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.index import Index, view_index
+from compiler.index import Index, is_dense, linear_index, product, unflatten, view_index
 from compiler.ir import Lazy
 from compiler.lowering.pointwise import broadcast_index
-from compiler.lowering.registry import Scope, lower
+from compiler.lowering.registry import NotLowered, Scope, lower
 
 aten = torch.ops.aten
 
@@ -119,6 +119,54 @@ def split(scope: Scope, x: Lazy, *args: Any, **kwargs: Any) -> tuple[Lazy, ...]:
         pieces.append(scope.view(x, reindex, output))
         start += 1 if is_unbind else int(output.shape[at])
     return tuple(pieces)
+
+
+@lower(aten.diagonal)
+def diagonal(scope: Scope, x: Lazy, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Lazy:
+    """The elements where one dimension's index is the other's plus ``offset``, as the last dimension."""
+    first, second = dim1 % len(x.size), dim2 % len(x.size)
+
+    def reindex(index: Index) -> Index:
+        rest = iter(index[:-1])
+        place = {first: index[-1] + max(-offset, 0), second: index[-1] + max(offset, 0)}
+        return tuple(place[d] if d in place else next(rest) for d in range(len(x.size)))
+
+    return scope.view(x, reindex)
+
+
+@lower(aten.unfold)
+def unfold(scope: Scope, x: Lazy, dim: int, size: int, step: int) -> Lazy:
+    """Windows of ``size`` elements, ``step`` apart; their elements are the last dimension."""
+    if not x.size:
+        return scope.view(x, lambda index: ())
+    at = dim % len(x.size)
+
+    def reindex(index: Index) -> Index:
+        return (*index[:at], sympy.expand(index[at] * step) + index[-1], *index[at + 1 : -1])
+
+    return scope.view(x, reindex)
+
+
+@lower(aten.as_strided.default)
+def as_strided(scope: Scope, x: Lazy, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Lazy:
+    """Any elements of the memory that ``x`` lies in: of a value without gaps, whose order is then known."""
+    root = x.root()
+    if not is_dense(root.size, root.stride):
+        raise NotLowered("as_strided of memory with gaps")
+    start = (x.offset if offset is None else offset) - root.offset
+    last = start + sum((s - 1) * st for s, st in zip(size, stride, strict=True))
+    if start < 0 or last >= product(root.size):
+        raise NotLowered("as_strided beyond the tensor's own memory")
+    # dimensions of one element have any stride
+    order = sorted((d for d, s in enumerate(root.size) if s > 1), key=lambda d: -root.stride[d])
+    sizes = [root.size[d] for d in order]
+
+    def reindex(index: Index) -> Index:
+        flat = linear_index(index, stride, start)
+        by_dim = dict(zip(order, unflatten(flat, sizes), strict=True))
+        return tuple(by_dim.get(d, sympy.Integer(0)) for d in range(len(root.size)))
+
+    return scope.view(root, reindex)
 
 
 @lower(aten.alias, aten.detach, aten.lift_fresh)

@@ -34,6 +34,9 @@ VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "diagonal": lambda x: x.diagonal(0, 0, 1),
     "unfold": lambda x: x.unfold(2, 3, 1),
     "as_strided": lambda x: x.contiguous().as_strided((3, 5), (7, 2), 1),
+    "as_strided with overlaps": lambda x: x.as_strided((4, 6, 3), (10, 4, 3)),
+    "diagonal below": lambda x: x.diagonal(-2, 2, 1),
+    "unfold with gaps": lambda x: x.unfold(0, 2, 3).unfold(1, 2, 1),
 }
 
 
@@ -121,6 +124,38 @@ def test_triangles_and_masks() -> None:
     x = torch.randn(2, 6, 9)
     check(lambda x: [x.tril(), x.triu(1), x.tril(-2), x.triu(-3), (x + 1).tril(2).sum(-1)], x)
     check(lambda x: x.masked_fill(torch.ones(6, 9, dtype=torch.bool).triu(1), float("-inf")).softmax(-1), x)
+
+
+def test_pieces_put_back() -> None:
+    x, piece = torch.randn(4, 6, 8), torch.randn(4, 2, 8)
+    check(lambda x, p: [x.slice_scatter(p, 1, 1, 5, 2), x.slice_scatter(p.exp(), 1, -2) * 2], x, piece)
+    check(lambda x, p: [x.select_scatter(p[:, 0], 1, 3), x.select_scatter(p[:, :, 5], 2, -1)], x, piece[:, [0] * 6])
+    check(lambda x, p: [x[0].diagonal_scatter(p[:, 0, 0], d) for d in (4, -2)], x, piece)
+    check(lambda x: x.diagonal_scatter(x[:, 0, :6] * 2, 1, 1, 2).sum((0, 1)), x)
+
+
+def test_other_resolutions() -> None:
+    x = torch.randn(2, 3, 5, 7)
+    for scale, mode in ((2, "nearest"), (0.6, "nearest"), (2, "nearest-exact"), (2, "bilinear"), (1.7, "bilinear")):
+        check(lambda x, s=scale, m=mode: F.interpolate(x.sin(), scale_factor=s, mode=m) + 1, x)
+    check(lambda x: F.interpolate(x, size=(3, 11), mode="bilinear", align_corners=True), x.half())
+    check(lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), x.double())
+    check(lambda x: F.interpolate(x, scale_factor=2, mode="trilinear"), torch.randn(1, 2, 2, 3, 4))
+
+
+def test_gradients_of_other_resolutions() -> None:
+    aten, small = torch.ops.aten, [2, 3, 4, 5]
+    for dtype, factors in ((torch.float32, (2, 2)), (torch.float16, (3, 2)), (torch.float64, (1, 5))):
+        large = [4 * factors[0], 5 * factors[1]]
+        grad = torch.randn(2, 3, *large).to(dtype)
+        region = check(lambda g, a=large: aten.upsample_nearest2d_backward(g, a, small, None, None) * 2, grad)
+        assert len(launches(region)) == 1
+        if factors[0] > 1:
+            region = check(lambda g, a=large: aten.upsample_bilinear2d_backward(g, a, small, False, None, None), grad)
+            assert len(launches(region)) == 1
+    odd = torch.randn(1, 2, 7, 8)
+    check(lambda g: aten.upsample_nearest2d_backward(g, [7, 8], [1, 2, 4, 5], None, None), odd)
+    check(lambda g: aten.upsample_bilinear2d_backward(g, [7, 8], [1, 2, 4, 5], True, None, None), odd)
 
 
 def test_creation() -> None:

@@ -246,10 +246,13 @@ def test_powers_of_tensors() -> None:
     check(pairwise(torch.pow), *pairs)
 
 
-def test_an_integer_power_with_a_run_time_exponent_is_a_library_call() -> None:
-    x, y = torch.arange(6).reshape(2, 3), torch.tensor([0, 2, 3])
-    region = check(torch.pow, x, y)
-    assert not launches(region)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
+def test_powers_and_shifts_of_whole_numbers(dtype: torch.dtype) -> None:
+    x = values(dtype, []).repeat_interleave(9)
+    amounts = torch.tensor([0, 1, 2, 3, 5, 7, 8, 31, 63]).to(dtype).repeat(len(x) // 9)
+    check(lambda x, n: [x**n, 3**n, x**11, x << 3, x >> 2, x << n, x >> n, 5 << n, x >> 100], x, amounts)
+    if dtype.is_signed:
+        check(lambda x, n: [x ** (-n), x << -n, x >> -n], x, amounts)
 
 
 PAIRS = [

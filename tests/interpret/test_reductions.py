@@ -125,8 +125,6 @@ KINDS: dict[str, Callable[[Tensor, int], list[Tensor]]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_in_every_way(way: str, kind: str) -> None:
     size, dim = WAYS[way]
-    if kind == "positions" and "split" in way:
-        pytest.skip("positions are not split")
     region = check(lambda x: KINDS[kind](x, dim), torch.randn(size))
     kernels = [launch.kernel for launch in launches(region)]
     reducing = [k for k in kernels if k.domain.r is not None]
@@ -196,3 +194,21 @@ def test_strides_do_not_matter() -> None:
     x = torch.randn(8, 6, 10)
     for view in (x.permute(2, 0, 1), x[::2, 1:, ::3], x[:, :1].expand(8, 6, 10), x.transpose(0, 2)):
         check(lambda x: [x.sum(0), x.sum((0, 2)), x.amax(1), x.softmax(-1), x.argmax(), x.mean()], view)
+
+
+def test_positions_in_a_large_tensor_are_searched_in_two_steps() -> None:
+    """The first of equals counts, and NaN, in whatever chunk it is."""
+    for count in (1 << 19, 499_979):
+        x = torch.randint(0, 200, (count,))
+        region = check(lambda x: [x.argmax(), x.argmin()], x)
+        assert len(launches(region)) == 3  # both pass over x together
+        y = x.float()
+        y[count // 2] = torch.nan
+        check(lambda y: [y.argmax(), y[: len(y) // 3].argmin(), y.relu().argmin(), y.argmax() + y[0]], y)
+    check(lambda x: x.argmax(), torch.full((600, 1000), -torch.inf))
+    check(lambda x: [*x.max(0), *x.min(1)], torch.randint(0, 50, (2, 400_000)).t())
+
+
+def test_extrema_of_booleans() -> None:
+    x = torch.rand(6, 40) > 0.5
+    check(lambda x: [x.amax(1), x.amin(0), x.max(), *x.max(1), *x.min(0)], x)

@@ -73,10 +73,11 @@ def test_neighbours_share_the_kernel() -> None:
     assert len(launches(region)) == 1
     region = fused(lambda x: [x.softmax(1).cumsum(1), x.sum(1)], x)
     assert len(launches(region)) == 1
-    fused(lambda x: (x.cumsum(1) - x.cumsum(1).mean(1, keepdim=True)).softmax(1), x)
-    fused(lambda x: x.cumsum(1).cumsum(1).cumsum(0), x)
-    fused(lambda x: (x.softmax(1).cumsum(1) * x).sum(1), torch.randn(3, 9001))
-    fused(lambda x: (x.cumsum(1) < 0.5).sum(1), torch.randn(3, 9001))
+    exact, long = torch.randint(-24, 25, (6, 80)) / 8, torch.randint(-24, 25, (3, 9001)) / 8
+    fused(lambda x: (x.cumsum(1) - x.cumsum(1).mean(1, keepdim=True)).softmax(1), x.double())
+    fused(lambda x: x.cumsum(1).cumsum(1).cumsum(0), exact)
+    fused(lambda x: (x.softmax(1).cumsum(1) * x).sum(1), long.double())
+    fused(lambda x: (x.cumsum(1) < 0.5).sum(1), long)
 
 
 def test_a_scan_keeps_its_order_beside_other_reductions() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -75,7 +77,7 @@ def test_masks() -> None:
     fused(lambda x: x.index_put((x > 0,), x.new_tensor(2.0)), x)
     fused(lambda x: put(x, [x[:, 0] > 0], x.new_full((), 2.0), True), x)
     fused(lambda x: put(x.masked_fill(x > 0.5, -1.0), [None, x[0] > 0], x.new_zeros(1)), x)
-    check(lambda x, s: x.masked_scatter(x > 0, s), x, x * 2)
+    fused(lambda x, s: [x.masked_scatter(x > 0, s), x.masked_scatter(x[:, :1] > 0, s.t())], x, x * 2)
 
 
 def test_extrema_and_other_ways_to_combine() -> None:
@@ -83,9 +85,23 @@ def test_extrema_and_other_ways_to_combine() -> None:
     source = torch.randint(-20, 20, (7, 6))
     for reduce in ("amax", "amin", "sum"):
         fused(lambda x, i, s, r=reduce: x.scatter_reduce(0, i, s, r), x, index, source)
-    for reduce in ("amax", "mean", "prod"):  # with NaN, or without an atomic operation
-        check(lambda x, i, s, r=reduce: x.scatter_reduce(0, i, s, r), x.float(), index, source.float())
-    check(lambda x, i, s: x.scatter_reduce(0, i, s, "sum", include_self=False), x.float(), index, source.float())
+    for dtype in (torch.float32, torch.bfloat16, torch.float64, torch.int64):
+        for reduce, with_self in itertools.product(("sum", "mean", "amax", "amin"), (True, False)):
+            fused(
+                lambda x, i, s, r=reduce, w=with_self: x.scatter_reduce(0, i, s, r, include_self=w) + 1,
+                x.to(dtype), index, source.to(dtype),
+            )  # fmt: skip
+    check(lambda x, i, s: x.scatter_reduce(0, i, s, "prod"), x.float(), index, source.float())
+
+
+def test_extrema_with_nan_infinities_and_signs() -> None:
+    x = torch.tensor([0.0, -0.0, -1.5, math.inf, -math.inf, math.nan, 1e-40, -3.0])
+    index, source = torch.tensor([0, 0, 2, 5, 7, 7, 4, 3]), torch.tensor([-1.0, 1e-30, -2, 1, math.nan, 4, -9, 8])
+    for dtype in (torch.float32, torch.float16, torch.float64):
+        fused(
+            lambda x, i, s: [x.scatter_reduce(0, i, s, "amax"), x.scatter_reduce(0, i, s, "amin")],
+            x.to(dtype), index, source.to(dtype),
+        )  # fmt: skip
 
 
 def test_strides_views_and_neighbours() -> None:
