@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from compiler.report import NodeKind, Report
 
@@ -67,8 +68,12 @@ def entries(report: Report) -> list[Entry]:
 
 
 def find(text: str, among: Iterable[Entry], limit: int = LIMIT) -> list[Entry]:
-    """The entries that hold every word of ``text``, the best first; commands come first where nothing is asked."""
+    """The entries that hold every word of ``text``, the best first; the first ones where nothing is asked."""
     words = text.lower().split()
+    if not words:
+        return list(islice(among, limit))
+    if len(words) == 1 and len(words[0]) == 1:  # a letter is in almost everything
+        among = (entry for entry in among if entry.text.startswith(words[0]))
     scored: list[tuple[int, int, int, Entry]] = []
     for place, entry in enumerate(among):
         searched = entry.text
@@ -80,8 +85,6 @@ def find(text: str, among: Iterable[Entry], limit: int = LIMIT) -> list[Entry]:
 
 def _rank(words: list[str], text: str) -> int:
     """0 for the whole title, 1 where the title begins so, 2 where a part of the name does, 3 inside, 4 by detail."""
-    if not words:
-        return 0
     title = text.split("\n", 1)[0]
     first = words[0]
     if title == " ".join(words):

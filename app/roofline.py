@@ -92,9 +92,10 @@ def _all_nodes(nodes: list[GraphNode]) -> list[GraphNode]:
 def points(report: Report, region: Region) -> list[Point]:
     """Every unit of a region that moves bytes or computes, in launch order."""
     measured = measured_units(report, region)
-    dtypes = {node.name: node.outputs[0].dtype for node in region.nodes if node.outputs}
-    made = []
     units: list[Group | ExternCall] = [*region.groups, *region.extern_calls]
+    last = {call.nodes[-1] for call in region.extern_calls if call.nodes}
+    dtypes = {node.name: node.outputs[0].dtype for node in region.nodes if node.name in last and node.outputs}
+    made = []
     for unit in sorted(units, key=lambda unit: unit.order):
         if not unit.estimated_bytes and not unit.estimated_flops:
             continue

@@ -12,12 +12,13 @@ from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
     QPersistentModelIndex,
-    QSortFilterProxyModel,
     Qt,
     Signal,
 )
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QMenu, QTableView, QWidget
+
+from views.sorting import SourceSorted, sort_rows
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -56,6 +57,11 @@ class RecordModel(QAbstractTableModel):
         self.records = records
         self.endResetModel()
 
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort the records; what has no value comes last in a falling order."""
+        if column >= 0:
+            sort_rows(self, self.records, lambda record: _key(record.values[column]), order)
+
     def rowCount(self, parent: Index | None = None) -> int:
         """One row a record."""
         return 0 if parent is not None and parent.isValid() else len(self.records)
@@ -82,18 +88,15 @@ class RecordModel(QAbstractTableModel):
         record, column = self.records[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
             return record.texts[column]
-        if role == Qt.ItemDataRole.UserRole:
-            return record.values[column]
         if role == Qt.ItemDataRole.ToolTipRole:
             return record.tip or record.texts[column]
         return _side(self.columns[column]) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
 
-class _Sorter(QSortFilterProxyModel):
+class _Filter(SourceSorted):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._words: list[str] = []
-        self.setSortRole(Qt.ItemDataRole.UserRole)
 
     def set_text(self, text: str) -> None:
         self._words = text.lower().split()
@@ -106,15 +109,6 @@ class _Sorter(QSortFilterProxyModel):
         text = " ".join(model.records[source_row].texts).lower()
         return all(word in text for word in self._words)
 
-    def lessThan(self, left: Index, right: Index) -> bool:
-        a, b = left.data(Qt.ItemDataRole.UserRole), right.data(Qt.ItemDataRole.UserRole)
-        if a is None or b is None:
-            return a is None and b is not None
-        try:
-            return bool(a < b)
-        except TypeError:
-            return str(a) < str(b)
-
 
 class DataTable(QTableView):
     """Rows can be chosen, copied, and saved as CSV from the context menu."""
@@ -124,7 +118,7 @@ class DataTable(QTableView):
     def __init__(self, name: str, columns: list[Column], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.records = RecordModel(columns, self)
-        self._sorter = _Sorter(self)
+        self._sorter = _Filter(self)
         self._sorter.setSourceModel(self.records)
         self.setModel(self._sorter)
         self.setAccessibleName(name)
@@ -149,7 +143,8 @@ class DataTable(QTableView):
 
     def set_records(self, records: list[Record]) -> None:
         """Show other rows, sorted as before."""
-        self.records.set_records(records)
+        self.records.set_records(list(records))
+        self._sorter.sort_again()
 
     def set_filter(self, text: str) -> None:
         """Show only rows that hold every word of ``text``."""
@@ -203,6 +198,11 @@ class DataTable(QTableView):
         target = self.records.records[self._sorter.mapToSource(index).row()].target if index.isValid() else ""
         if target:
             self.chosen.emit(target)
+
+
+def _key(value: Any) -> tuple[int, Any]:
+    """Numbers before texts; what is missing before both."""
+    return (0, 0) if value is None else (1, value) if isinstance(value, int | float) else (2, str(value))
 
 
 def _side(column: Column) -> Qt.AlignmentFlag:

@@ -367,8 +367,8 @@ def _paint_curve(painter: QPainter, curve: Curve, box: QRectF, x: Scale, y: Scal
     if not len(values):
         return
     numbers = np.arange(len(values)) + curve.first + start
-    columns = max(int(box.width()), 1)
-    if len(values) > 3 * columns:
+    columns = max(int(box.width() / 2), 1)  # two pixels are enough to see what varies
+    if len(values) > 2 * columns:
         edges = np.linspace(0, len(values), columns + 1).astype(int)[:-1]
         values = np.stack([np.minimum.reduceat(values, edges), np.maximum.reduceat(values, edges)], 1).ravel()
         numbers = np.repeat(numbers[edges], 2)
@@ -381,8 +381,11 @@ def _paint_curve(painter: QPainter, curve: Curve, box: QRectF, x: Scale, y: Scal
         for point in points:
             painter.drawEllipse(point, 2.2, 2.2)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(curve.color, 1.2))
+    dense = len(points) > columns / 4  # smoothing thousands of strokes is slow, and shows nothing more
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, not dense)
+    painter.setPen(QPen(curve.color, 1.0 if dense else 1.4))
     painter.drawPolyline(QPolygonF(points))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
 
 def _mark(x: float, y: float, above: bool, top: float) -> QPainterPath:

@@ -11,7 +11,6 @@ from PySide6.QtCore import (
     QModelIndex,
     QPersistentModelIndex,
     QRect,
-    QSortFilterProxyModel,
     Qt,
     Signal,
 )
@@ -21,13 +20,13 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QTableV
 from compiler.report import ExternCall, Group
 from views import format as fmt
 from views.index import RegionIndex, Unit
+from views.sorting import SourceSorted, sort_rows
 from views.theme import Theme
 from views.widgets import as_panel
 
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = ("#", "Name", "Time", "Wasted", "Bytes", "FLOPs", "Kind")
 WASTED = COLUMNS.index("Wasted")
-SORT_ROLE = Qt.ItemDataRole.UserRole
 NAME_ROLE = Qt.ItemDataRole.UserRole + 1
 _WIDTHS = (30, 108, 76, 72, 76, 92, 80)
 _TIPS = {
@@ -52,7 +51,7 @@ class Row:
 
 
 class UnitsModel(QAbstractTableModel):
-    """The rows of one region in launch order."""
+    """The rows of one region, in launch order until they are sorted."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -101,8 +100,6 @@ class UnitsModel(QAbstractTableModel):
         row, column = self._rows[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
             return _text(row, column)
-        if role == SORT_ROLE:
-            return _key(row, column)
         if role == NAME_ROLE:
             return row.unit.name
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -120,6 +117,11 @@ class UnitsModel(QAbstractTableModel):
             return None
         return swatch(self._theme, unit_color(unit.name, self._index, self._theme), isinstance(unit, ExternCall))
 
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort the rows; what has no time comes last in a falling order."""
+        if column >= 0:
+            sort_rows(self, self._rows, lambda row: _key(row, column), order)
+
     def row_of(self, name: str) -> int:
         """The row of the unit called ``name``, or -1."""
         return next((i for i, row in enumerate(self._rows) if row.unit.name == name), -1)
@@ -129,11 +131,10 @@ class UnitsModel(QAbstractTableModel):
         return all(word in self._rows[row].text for word in text.lower().split())
 
 
-class _Filter(QSortFilterProxyModel):
+class _Filter(SourceSorted):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._text = ""
-        self.setSortRole(SORT_ROLE)
 
     def set_text(self, text: str) -> None:
         self._text = text
@@ -210,6 +211,8 @@ class UnitsPanel(QWidget):
             self._by_waste = measured
             order = Qt.SortOrder.DescendingOrder if measured else Qt.SortOrder.AscendingOrder
             self.table.sortByColumn(WASTED if measured else 0, order)
+        else:
+            self._proxy.sort_again()
 
     def show_unit(self, name: str) -> None:
         """Make ``name`` the current row, without the signal."""

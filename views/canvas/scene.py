@@ -120,15 +120,16 @@ class Scene:
             made.group_color = np.array([RAMP + level if level >= 0 else NOTHING for level in boxes], np.int32)
         else:
             made.group_color = np.full(len(boxes), NOTHING, np.int32)
-        made.node_ink = made.node_class.copy()
-        for i, node in enumerate(self.nodes):
-            if self.is_leaf(i):
-                continue
-            call, box = self.call_of_node.get(node.name), int(self.layout.node_group[i])
-            unit = call.name if call is not None else self.layout.group_names[box] if box >= 0 else ""
-            level = overlay.units.get(unit, NOTHING) if overlay.is_ramp else overlay.nodes.get(node.name, NOTHING)
-            plain = EXTERN if call is not None else PLAIN
-            made.node_ink[i] = plain if level < 0 else (RAMP if overlay.is_ramp else CATEGORY) + level
+        made.node_ink = np.where(made.node_class >= GROUPED, PLAIN, made.node_class).astype(np.int32)
+        if overlay.is_ramp:
+            inside = np.flatnonzero(self.layout.node_group >= 0)
+            shade = made.group_color[self.layout.node_group[inside]]
+            made.node_ink[inside[shade >= 0]] = shade[shade >= 0]
+            for name, level in overlay.units.items():
+                for node in self.calls[name].nodes if name in self.calls else ():
+                    made.node_ink[self.index[node]] = RAMP + level
+        for node, number in overlay.nodes.items():
+            made.node_ink[self.index[node]] = CATEGORY + number
         return made
 
     def start_x(self) -> float:

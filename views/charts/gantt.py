@@ -228,14 +228,18 @@ class Gantt(Chart):
             )
         painter.setFont(self.theme.ui_font(8.0))
         metrics = painter.fontMetrics()
+        inks = {int(c): mix(self.theme.surface, self._colors[int(c)], 0.62) for c in np.unique(lane.color[seen])}
         for i in np.flatnonzero(~small):
             event = trace.events[int(lane.events[seen[i]])]
             color = self._colors[int(lane.color[seen[i]])]
             rect = QRectF(float(left[i]), box.top() + 3, max(float(width[i]) - 0.8, 1.0), ROW - 6)
-            painter.setBrush(mix(self.theme.surface, color, 0.62))
+            painter.setBrush(inks[int(lane.color[seen[i]])])
             chosen_unit = bool(self._unit) and event.unit == self._unit
             painter.setPen(QPen(self.theme.selection, 2.0) if chosen_unit else QPen(color, 0.8))
-            painter.drawRoundedRect(rect, 2.5, 2.5)
+            if rect.width() > 8:
+                painter.drawRoundedRect(rect, 2.5, 2.5)
+            else:
+                painter.drawRect(rect)
             shown = rect.intersected(box)
             if shown.width() > _TEXT_FROM:
                 painter.setPen(self.theme.text)

@@ -78,6 +78,7 @@ class MemoryMap(Chart):
         self._step_name: Callable[[int], str] = lambda step: ""
         self._nodes: frozenset[str] = frozenset()
         self._mouse: QPointF | None = None
+        self._fills: dict[int, QColor] = {}
         self.setMinimumHeight(120)
 
     def set_memory(
@@ -142,10 +143,10 @@ class MemoryMap(Chart):
         draw_axes(painter, theme, box, x, y, ("", name))
         self._paint_live(painter, box, x, y, unit)
         boxes = self._boxes(area)
-        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         for buffer, rect in boxes:
-            painter.setBrush(mix(theme.surface, self._color(buffer), 0.62))
-            painter.drawRect(rect)
+            painter.fillRect(rect, self._fill(buffer))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_reuse(painter, boxes)
         self._paint_names(painter, boxes)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -164,17 +165,34 @@ class MemoryMap(Chart):
         painter.drawText(where, Qt.AlignmentFlag.AlignRight, "step")
         self._paint_tip(painter, area, box, map_box, x)
 
+    def _fill(self, buffer: BufferPlan) -> QColor:
+        color = self._color(buffer)
+        key = color.rgb()
+        if key not in self._fills:
+            self._fills[key] = mix(self.theme.surface, color, 0.62)
+        return self._fills[key]
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._fills = {}
+        super().set_theme(theme)
+
     def _paint_live(self, painter: QPainter, box: QRectF, x: Scale, y: Scale, unit: float) -> None:
         theme = self.theme
         points = [QPointF(x.px(0), y.px(0))]
-        for step, value in enumerate(self._live):
-            points += [QPointF(x.px(at), y.px(value / unit)) for at in (step, step + 1)]
+        # where there are more steps than pixels, the highest of each pixel
+        stride = max(1, int(2 * len(self._live) / max(box.width(), 1.0)))
+        for step in range(0, len(self._live), stride):
+            value, end = max(self._live[step : step + stride]), min(step + stride, len(self._live))
+            points += [QPointF(x.px(at), y.px(value / unit)) for at in (step, end)]
         points.append(QPointF(x.px(len(self._live)), y.px(0)))
         fill = QColor(theme.gpu_curve)
         fill.setAlphaF(0.2)
         painter.setBrush(fill)
-        painter.setPen(QPen(theme.gpu_curve, 1.3))
+        painter.setPen(QPen(theme.gpu_curve, 1.0))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)  # slow with many corners, and all are square
         painter.drawPolygon(QPolygonF(points))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         step = self._live.index(max(self._live))
         left, right = x.px(step), x.px(step + 1)
         painter.fillRect(QRectF(left, box.top(), max(right - left, 1.5), box.height()), _faint(theme.selection))

@@ -60,10 +60,11 @@ class RooflineChart(Chart):
         self._scales = (x, y)
         draw_axes(painter, theme, box, x, y, ("FLOPs for each byte", "FLOP/s"), y_text=_rate_text)
         self._paint_roofs(painter, target, box, x, y)
+        longest = max(point.time.us for point in self._points) or 1.0
         for point in sorted(self._points, key=lambda point: point.time.measured):
             at = self._at(point, x, y)
             color = self._color(point.unit)
-            radius = 4.0 + min(point.time.us / max(p.time.us for p in self._points), 1.0) * 5.0
+            radius = 4.0 + point.time.us / longest * 5.0
             if point.time.measured:
                 painter.setPen(QPen(theme.surface, 1.0))
                 fill = QColor(color)
