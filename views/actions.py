@@ -21,6 +21,10 @@ class Commands:
     start_page: Callable[[], object]
     compile: Callable[[], object]
     cancel: Callable[[], object]
+    what_if: Callable[[], object]
+    compare_file: Callable[[], object]
+    compare_before: Callable[[], object]
+    compare_compilers: Callable[[], object]
     run: Callable[[], object]
     replay: Callable[[], object]
     find: Callable[[], object]
@@ -94,6 +98,14 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     build.addSeparator()
     add(build, "run", "&Run, or stop", "F6", commands.run)
     add(build, "replay", "CUDA &Graph replay on or off", "F7", commands.replay)
+
+    build.addSeparator()
+    add(build, "what_if", "&What if…", "Ctrl+Shift+O", commands.what_if)
+
+    against = bar.addMenu("C&ompare")
+    add(against, "compare_file", "With a &session…", "Ctrl+D", commands.compare_file)
+    add(against, "compare_before", "With the report &before", "Ctrl+Shift+D", commands.compare_before)
+    add(against, "compare_compilers", "With the other &compiler", "Ctrl+Alt+D", commands.compare_compilers)
 
     view = bar.addMenu("&View")
     add(view, "find_anything", "Find &anything", "Ctrl+K", commands.find_anything)

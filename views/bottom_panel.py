@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QTabWidget, QWidget
 
 from compiler.report import Report
+from views.compare_panel import ComparePanel
 from views.cuda_graph_panel import CudaGraphPanel
 from views.index import RegionIndex
 from views.memory_panel import MemoryPanel
@@ -46,6 +47,7 @@ class BottomPanel(QTabWidget):
         self.roofline = RooflinePanel(theme)
         self.source = SourcePanel(theme)
         self.refusals = RefusalsPanel(theme)
+        self.compare = ComparePanel(theme)
         self.stages = StagesPanel(theme)
         self.programs = ProgramsPanel(theme)
         self.breaks = ListPanel(theme, "Graph breaks")
@@ -58,6 +60,7 @@ class BottomPanel(QTabWidget):
             self.roofline: "Roofline",
             self.source: "Source",
             self.refusals: "Refusals",
+            self.compare: "Compare",
             self.stages: "Stages",
             self.breaks: "Breaks",
             self.programs: "Programs",
@@ -69,6 +72,8 @@ class BottomPanel(QTabWidget):
         self.cuda_graph.unit_chosen.connect(self.unit_chosen)
         self.cuda_graph.node_chosen.connect(self.node_chosen)
         self.refusals.pair_chosen.connect(self.pair_chosen)
+        self.compare.unit_chosen.connect(self.unit_chosen)
+        self.compare.nodes_chosen.connect(self.nodes_chosen)
         self.memory.node_chosen.connect(lambda node: self.node_chosen.emit("", node))
         self.roofline.unit_chosen.connect(lambda unit: self.unit_chosen.emit("", unit))
         self.source.nodes_chosen.connect(self.nodes_chosen)

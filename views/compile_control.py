@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, Signal
 from app.settings import Settings
 from app.sources import SourceError, SourceKind, parse_source
 from app.worker.protocol import Compile, Compiled, Failed, Ready, WorkerDied
+from compiler.options import describe_options
 from views.message_bar import Message
 from views.toolbar import DEFAULT_TARGET
 from views.worker_bridge import WorkerBridge
@@ -28,6 +29,8 @@ class Request:
     compiler: str
     training: bool
     allow_unsafe: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    compare: bool = False  # with the report that is on screen when it is done
 
 
 class CompileControl(QObject):
@@ -116,6 +119,7 @@ class CompileControl(QObject):
                 target,
                 compiler=request.compiler,
                 training=request.training,
+                options=dict(request.options),
                 allow_unsafe=request.allow_unsafe,
             )
         )
@@ -196,3 +200,9 @@ def exit_text(code: int) -> str:
         except ValueError:
             return f"signal {-code}"
     return f"exit code {code}"
+
+
+def shared_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those that are for the model and not for one compiler alone."""
+    own = {info.name for info in describe_options()}
+    return {name: value for name, value in options.items() if name not in own and "." not in name}

@@ -15,7 +15,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QKeySequence
+from PySide6.QtGui import QColor, QContextMenuEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QMenu, QTableView, QWidget
 
 from views.sorting import SourceSorted, sort_rows
@@ -41,6 +41,7 @@ class Record:
     values: tuple[Any, ...]
     target: str = ""
     tip: str = ""
+    color: QColor | None = None  # of the first column's text
 
 
 class RecordModel(QAbstractTableModel):
@@ -90,6 +91,8 @@ class RecordModel(QAbstractTableModel):
             return record.texts[column]
         if role == Qt.ItemDataRole.ToolTipRole:
             return record.tip or record.texts[column]
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return record.color if column == 0 else None
         return _side(self.columns[column]) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
 

@@ -35,6 +35,10 @@ class Dialogs:
         """The path to open, or ""."""
         return QFileDialog.getOpenFileName(self._parent, "Open", "", OPEN_FILTER)[0]
 
+    def session_file(self) -> str:
+        """The path of a session to compare with, or ""."""
+        return QFileDialog.getOpenFileName(self._parent, "Compare with", "", SAVE_FILTER)[0]
+
     def save_file(self, suggestion: str) -> str:
         """The path to save to, or ""."""
         path = QFileDialog.getSaveFileName(self._parent, "Save session", suggestion, SAVE_FILTER)[0]

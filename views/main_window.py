@@ -31,11 +31,13 @@ from views.worker_bridge import ClientFactory, WorkerBridge
 
 if TYPE_CHECKING:
     from views.canvas import GraphCanvas
+    from views.compare_control import CompareControl
     from views.run_control import RunControl
     from views.workspace import Workspace
 
 _AFTER_PAINT_MS = 50
 _REPORT_ACTIONS = (
+    "what_if", "compare_file", "compare_before", "compare_compilers",
     "save", "save_as", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
     "focus_units", "focus_graph", "focus_inspector", "focus_panels",
 )
@@ -72,6 +74,7 @@ class MainWindow(QMainWindow):
         self.resize(1440, 900)
         self._workspace: Workspace | None = None
         self._run_control: RunControl | None = None
+        self._compare: CompareControl | None = None
         self.bridge = WorkerBridge(client_factory, self)
         self.session = SessionControl(self._dialogs, self)
         self._build_widgets()
@@ -175,6 +178,13 @@ class MainWindow(QMainWindow):
         return self._run_control
 
     @property
+    def compare_control(self) -> CompareControl:
+        """Who drives the Compare tab."""
+        assert self.workspace is not None
+        assert self._compare is not None
+        return self._compare
+
+    @property
     def theme(self) -> Theme:
         """The theme in use."""
         return self._theme
@@ -210,6 +220,7 @@ class MainWindow(QMainWindow):
 
     def _make_workspace(self) -> Workspace:
         """The panels of a report, imported here so that the window opens without them."""
+        from views.compare_control import CompareControl
         from views.run_control import RunControl
         from views.workspace import Workspace
 
@@ -230,6 +241,12 @@ class MainWindow(QMainWindow):
         self._run_control.message.connect(self.post)
         self._run_control.measured.connect(self.session.touch)
         self._run_control.ended.connect(made.refresh)
+        self._compare = CompareControl(made.panels.compare, self.compile_control.start, self._dialogs, self)
+        self._compare.message.connect(self.post)
+        self._compare.compared.connect(lambda _: made.show_panel(made.panels.compare))
+        self._compare.show_requested.connect(
+            lambda report: self._show_report(report, None, {}, modified=True, loaded=False)
+        )
         return made
 
     def _commands(self) -> Commands:
@@ -243,6 +260,10 @@ class MainWindow(QMainWindow):
             start_page=self.show_start_page,
             compile=self.compile,
             cancel=self._escape,
+            what_if=lambda: self.compare_control.what_if(self.bridge, self._theme, self),
+            compare_file=lambda: self.compare_control.with_session(),
+            compare_before=lambda: self.compare_control.with_before(),
+            compare_compilers=lambda: self.compare_control.with_other_compiler(),
             run=lambda: self.workspace.panels.run.toggle_run(),
             replay=lambda: self.workspace.panels.run.switch.click(),
             find=lambda: _focus(self.toolbar.search),
@@ -301,6 +322,7 @@ class MainWindow(QMainWindow):
         self.finder.set_report(report)
         self.session.set_report(report, path, modified=modified)
         self.run_control.set_report(report, loaded=loaded)
+        self.compare_control.set_report(report)
         self._status["target"].setText(f"Target: {report.target.title}")
         self.show_workspace()
         if not report.regions:
@@ -309,7 +331,10 @@ class MainWindow(QMainWindow):
 
     def _compiled(self, report: Report, request: Request) -> None:
         self.messages.clear()
+        before = self.session.report
         self._show_report(report, None, {}, modified=True, loaded=True)
+        if request.compare and before is not None:
+            self.compare_control.pair(before, report)
         self._remember(request.source)
 
     def _compile_example(self, source: str, training: bool) -> None:

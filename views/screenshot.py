@@ -17,7 +17,7 @@ from views.main_window import MainWindow
 
 VIEWS = (
     "graph", "start", "run", "timeline", "cuda-graph", "topology", "inputs", "capture-check", "memory", "roofline",
-    "source", "refusals", "stages", "breaks", "wrapper", "fx", "messages",
+    "source", "refusals", "compare", "stages", "breaks", "wrapper", "fx", "messages",
 )  # fmt: skip
 _GRAPH_PAGES = {"cuda-graph": "overview", "topology": "topology", "inputs": "inputs", "capture-check": "check"}
 _SETTLE_S = 0.4

@@ -34,7 +34,10 @@ _SASS = r"""
 |(?P<keyword>\b[A-Z][A-Z0-9_]{2,}(?:\.[A-Z0-9_]+)*\b)
 |(?P<number>\b(?:0x[\da-fA-F]+|-?\d+(?:\.\d+)?)\b)
 """
-_PATTERNS = {"ttir": _MLIR, "ttgir": _MLIR, "llir": _LLVM, "ptx": _PTX, "sass": _SASS, "amdgcn": _PTX}
+_DIFF = r"""
+(?P<decorator>^(?:@@|---|\+\+\+).*)|(?P<string>^\+.*)|(?P<number>^-.*)
+"""
+_PATTERNS = {"diff": _DIFF, "ttir": _MLIR, "ttgir": _MLIR, "llir": _LLVM, "ptx": _PTX, "sass": _SASS, "amdgcn": _PTX}
 
 
 def line_spans(language: str, text: str) -> list[Span]:

@@ -115,6 +115,11 @@ class Workspace(QObject):
         self.docks.all[dock].raise_()
         widget.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
+    def show_panel(self, panel: QWidget) -> None:
+        """Bring one of the panels at the bottom to the front."""
+        self.docks.panels.show()
+        self.panels.setCurrentWidget(panel)
+
     def _connect(self) -> None:
         graph, inspector = self.graph, self.inspector
         graph.region_changed.connect(self._region_changed)

@@ -27,12 +27,16 @@ class Answers(Dialogs):
 
     to_open: str = ""
     to_save: str = ""
+    to_compare: str = ""
     agrees: bool = True
     leave: str = "discard"
     asked: list[str] = field(default_factory=list)
 
     def open_file(self) -> str:
         return self.to_open
+
+    def session_file(self) -> str:
+        return self.to_compare
 
     def save_file(self, suggestion: str) -> str:
         self.asked.append(suggestion)

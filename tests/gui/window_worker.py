@@ -17,7 +17,9 @@ from app.worker.protocol import (
     Compiled,
     Event,
     Failed,
+    ListOptions,
     Measured,
+    OptionsListed,
     Ready,
     RunState,
     Samples,
@@ -31,6 +33,7 @@ from app.worker.protocol import (
     read_frame,
     write_frame,
 )
+from compiler.options import describe_options
 from compiler.report import CudaGraph, Measurement, Percentiles, Region, Trace, TraceEvent
 from tests.fake_reports import H100, transformer_report
 from tests.fake_runs import captured, schedule, unit_us
@@ -64,6 +67,8 @@ class Worker:
                     return
                 case Compile() as command:
                     self._compile(command)
+                case ListOptions() as command:
+                    self.send(OptionsListed(command.id, command.compiler, describe_options()))
                 case StartRun() as command:
                     self._modes = command.modes
                     self._running.set()
@@ -89,6 +94,10 @@ class Worker:
             self.send(StageFinished(command.id, "capture", 0.5, 12.0))
             report = transformer_report(120, training=command.training)
             report.source = command.source
+            report.compiler = command.compiler
+            report.options = dict(command.options)
+            for kernel in report.kernels:
+                kernel.warps = int(command.options.get("num_warps", 4))
             if command.target == "local":
                 report.target = LOCAL
             self._regions = report.regions
