@@ -18,6 +18,7 @@ class Commands:
     open: Callable[[], object]
     save: Callable[[], object]
     save_as: Callable[[], object]
+    export: Callable[[], object]
     start_page: Callable[[], object]
     compile: Callable[[], object]
     cancel: Callable[[], object]
@@ -87,6 +88,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     file.addSeparator()
     add(file, "save", "&Save", "Ctrl+S", commands.save)
     add(file, "save_as", "Save &as…", "Ctrl+Shift+S", commands.save_as)
+    add(file, "export", "&Export the graph…", "Ctrl+E", commands.export)
     file.addSeparator()
     add(file, "start_page", "Start &page", "Ctrl+H", commands.start_page)
     add(file, "quit", "&Quit", "Ctrl+Q", window.close)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import (
@@ -15,10 +12,11 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QContextMenuEvent, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QMenu, QTableView, QWidget
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from views.sorting import SourceSorted, sort_rows
+from views.table_menu import add_table_menu, csv_text
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -141,6 +139,7 @@ class DataTable(QTableView):
         for section, column in enumerate(columns):
             self.setColumnWidth(section, column.width)
         self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
+        add_table_menu(self, self.csv_text)
         self.clicked.connect(self._tell)
         self.activated.connect(self._tell)
 
@@ -155,47 +154,9 @@ class DataTable(QTableView):
 
     def csv_text(self) -> str:
         """The rows as they are sorted and filtered, with plain values."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([column.title for column in self.records.columns])
-        for row in range(self._sorter.rowCount()):
-            source = self._sorter.mapToSource(self._sorter.index(row, 0)).row()
-            writer.writerow(["" if value is None else value for value in self.records.records[source].values])
-        return stream.getvalue()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Ctrl+C copies the row."""
-        if event.matches(QKeySequence.StandardKey.Copy):
-            self._copy_row()
-            return
-        super().keyPressEvent(event)
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Copy and save."""
-        menu = QMenu(self)
-        menu.addAction("Copy row").triggered.connect(self._copy_row)
-        menu.addAction("Copy table as CSV").triggered.connect(
-            lambda: QApplication.clipboard().setText(self.csv_text())
-        )
-        menu.addAction("Save as CSV…").triggered.connect(self._save)
-        menu.exec(event.globalPos())
-
-    def _copy_row(self) -> None:
-        current = self.currentIndex()
-        if current.isValid():
-            record = self.records.records[self._sorter.mapToSource(current).row()]
-            QApplication.clipboard().setText("\t".join(record.texts))
-
-    def _save(self) -> None:
-        from PySide6.QtWidgets import QFileDialog, QMessageBox
-
-        name = self.accessibleName().lower().replace(" ", "-")
-        chosen, _ = QFileDialog.getSaveFileName(self, "Save the table", f"{name}.csv", "*.csv")
-        if chosen:
-            try:
-                Path(chosen).write_text(self.csv_text(), encoding="utf-8")
-            except OSError as error:
-                QMessageBox.warning(self, "Not saved", f"{chosen} cannot be written: {error.strerror}.")
+        rows = (self._sorter.mapToSource(self._sorter.index(row, 0)).row() for row in range(self._sorter.rowCount()))
+        header = [column.title for column in self.records.columns]
+        return csv_text(header, (self.records.records[row].values for row in rows))
 
     def _tell(self, index: QModelIndex) -> None:
         target = self.records.records[self._sorter.mapToSource(index).row()].target if index.isValid() else ""

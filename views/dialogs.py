@@ -23,6 +23,7 @@ from views.widgets import label
 
 OPEN_FILTER = "Sessions, models (*.fscope *.py *.pt2);;All files (*)"
 SAVE_FILTER = "Fusescope sessions (*.fscope)"
+EXPORT_FILTER = "The whole graph as SVG (*.svg);;The view as PNG (*.png)"
 
 
 class Dialogs:
@@ -52,6 +53,10 @@ class Dialogs:
         box.setDefaultButton(QMessageBox.StandardButton.Cancel)
         box.exec()
         return box.clickedButton() is yes
+
+    def export_file(self, suggestion: str) -> str:
+        """A path to export the graph to, or ""."""
+        return QFileDialog.getSaveFileName(self._parent, "Export the graph", suggestion, EXPORT_FILTER)[0]
 
     def unsaved(self, name: str) -> str:
         """What to do with unsaved changes: "save", "discard" or "cancel"."""

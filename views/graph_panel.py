@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
@@ -160,6 +161,17 @@ class GraphPanel(QWidget):
         self.canvas.set_overlay(made)
         self.legend.show_overlay(made)
         self._place_legend()
+
+    def export(self, path: Path) -> None:
+        """Write the whole graph as SVG, or what is in sight as PNG where ``path`` ends so.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if path.suffix.lower() != ".png":
+            self.canvas.to_svg(path)
+        elif not self.canvas.render_image(self.canvas.viewport().size() * 2).save(str(path), "PNG"):
+            raise OSError("the place cannot be written to")
 
     def _place_legend(self) -> None:
         self.legend.move(14, self.canvas.height() - self.legend.height() - 14)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _AFTER_PAINT_MS = 50
 _REPORT_ACTIONS = (
     "what_if", "compare_file", "compare_before", "compare_compilers",
-    "save", "save_as", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
+    "save", "save_as", "export", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
     "focus_units", "focus_graph", "focus_inspector", "focus_panels",
 )
 
@@ -257,6 +257,7 @@ class MainWindow(QMainWindow):
             open=self._open,
             save=lambda: self.session.save(self._layouts()),
             save_as=lambda: self.session.save_as(self._layouts()),
+            export=self._export,
             start_page=self.show_start_page,
             compile=self.compile,
             cancel=self._escape,
@@ -385,6 +386,16 @@ class MainWindow(QMainWindow):
         path = self._dialogs.open_file()
         if path:
             self.open_path(path)
+
+    def _export(self) -> None:
+        region = self.workspace.graph.region
+        path = self._dialogs.export_file(f"{region.name}.svg") if region is not None else ""
+        if not path:
+            return
+        try:
+            self.workspace.graph.export(Path(path))
+        except OSError as error:
+            self.post(Message("error", f"{path} cannot be written: {error}.", "Choose another folder."))
 
     def _escape(self) -> None:
         if self.compile_control.is_busy:

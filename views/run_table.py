@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 
 from views.run_facets import mode_color
 from views.run_record import MODE_TITLES, Row, mode_title
+from views.table_menu import add_table_menu, csv_text
 from views.theme import Theme
 from views.units_table import swatch
 
@@ -50,6 +51,11 @@ class RunTableModel(QAbstractTableModel):
     def modes(self) -> list[str]:
         """The modes in the order of their rows."""
         return list(self._modes)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The figures of the modes that ran."""
+        return [self._rows[mode] for mode in self._modes if mode in self._rows]
 
     def is_available(self, mode: str) -> bool:
         """Whether a mode can be switched on."""
@@ -126,6 +132,7 @@ class RunTable(QTableView):
         self.setTabKeyNavigation(False)
         self.verticalHeader().setVisible(False)
         self.verticalHeader().setDefaultSectionSize(23)
+        add_table_menu(self, self.csv_text)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setMinimumSectionSize(40)
@@ -133,6 +140,13 @@ class RunTable(QTableView):
         for section, width in enumerate(_WIDTHS):
             self.setColumnWidth(section, width)
         self.set_narrow(True)
+
+    def csv_text(self) -> str:
+        """Percentiles of the modes that ran, in microseconds."""
+        figures = [f"{figure}_{rank}_us" for figure in ("cpu", "gpu") for rank in ("p50", "p90", "p99")]
+        header = ["mode", "iterations", *figures, "speedup"]
+        rows = self.figures.rows
+        return csv_text(header, ((row.mode, row.iterations, *row.cpu, *row.gpu, row.speedup) for row in rows))
 
     def set_narrow(self, on: bool) -> None:
         """Leave p90 out, so that the plot keeps room."""

@@ -21,6 +21,7 @@ from compiler.report import ExternCall, Group
 from views import format as fmt
 from views.index import RegionIndex, Unit
 from views.sorting import SourceSorted, sort_rows
+from views.table_menu import add_table_menu, csv_text
 from views.theme import Theme
 from views.widgets import as_panel
 
@@ -122,6 +123,14 @@ class UnitsModel(QAbstractTableModel):
         if column >= 0:
             sort_rows(self, self._rows, lambda row: _key(row, column), order)
 
+    def plain_row(self, row: int) -> tuple[Any, ...]:
+        """A row's figures without units."""
+        found = self._rows[row]
+        unit = found.unit
+        kernel = unit.kernel if isinstance(unit, Group) else unit.op
+        figures = (found.time_us, found.measured, found.wasted_us, unit.estimated_bytes, unit.estimated_flops)
+        return (unit.order, unit.name, found.kind, kernel, *figures)
+
     def row_of(self, name: str) -> int:
         """The row of the unit called ``name``, or -1."""
         return next((i for i, row in enumerate(self._rows) if row.unit.name == name), -1)
@@ -184,6 +193,7 @@ class UnitsPanel(QWidget):
             self.table.setColumnWidth(section, width)
         self._by_waste = False
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+        add_table_menu(self.table, self.csv_text)
         column.addWidget(self.table, 1)
         self.filter.textChanged.connect(self._proxy.set_text)
         self.table.selectionModel().currentRowChanged.connect(self._chosen)
@@ -213,6 +223,12 @@ class UnitsPanel(QWidget):
             self.table.sortByColumn(WASTED if measured else 0, order)
         else:
             self._proxy.sort_again()
+
+    def csv_text(self) -> str:
+        """The rows as they are sorted and filtered, with plain figures."""
+        header = ("order", "name", "kind", "kernel", "time_us", "measured", "wasted_us", "bytes", "flops")
+        shown = (self._proxy.mapToSource(self._proxy.index(row, 0)).row() for row in range(self._proxy.rowCount()))
+        return csv_text(header, (self.model.plain_row(row) for row in shown))
 
     def show_unit(self, name: str) -> None:
         """Make ``name`` the current row, without the signal."""

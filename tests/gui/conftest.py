@@ -42,6 +42,10 @@ class Answers(Dialogs):
         self.asked.append(suggestion)
         return self.to_save
 
+    def export_file(self, suggestion: str) -> str:
+        self.asked.append(suggestion)
+        return self.to_save
+
     def agree(self, title: str, text: str, action: str) -> bool:
         self.asked.append(text)
         return self.agrees

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import Answers, MakeWindow
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
@@ -65,3 +67,26 @@ def test_commands_before_there_is_a_report(make_window: MakeWindow, qtbot: QtBot
     titles = [entry.title for entry in window.finder.palette.results.entries]
     assert "Open" in titles
     assert "Save" not in titles, "there is nothing to save"
+
+
+def test_graph_and_tables_are_exported(
+    make_window: MakeWindow, qtbot: QtBot, answers: Answers, tmp_path: Path
+) -> None:
+    report = lab_report(120)
+    window = make_window(worker=False)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(report, report.source)
+    for name, head in (("graph.svg", b"<?xml"), ("graph.png", b"\x89PNG")):
+        answers.to_save = str(tmp_path / name)
+        qtbot.keyClick(window, Qt.Key.Key_E, CTRL)
+        assert (tmp_path / name).read_bytes().startswith(head)
+    answers.to_save = str(tmp_path / "no" / "graph.svg")
+    qtbot.keyClick(window, Qt.Key.Key_E, CTRL)
+    assert "cannot be written" in window.messages.messages[-1].text
+    units = window.workspace.units
+    lines = units.csv_text().splitlines()
+    assert lines[0] == "order,name,kind,kernel,time_us,measured,wasted_us,bytes,flops"
+    assert len(lines) == 1 + len(report.regions[0].groups) + len(report.regions[0].extern_calls)
+    wasted = [float(line.split(",")[6]) for line in lines[1:]]
+    assert wasted == sorted(wasted, reverse=True)
+    assert window.workspace.panels.run.table.csv_text().splitlines()[1].startswith("eager,1200,")
