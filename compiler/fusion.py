@@ -392,6 +392,8 @@ class _Partitioner:
     def _check_overwritten(host: FusionGroup, guest: FusionGroup, mapping: Mapping) -> None:
         """Where a group overwrites an input that it reads, each point reads the very element that it writes, once."""
         for made, over in {**host.overwritten, **guest.overwritten}.items():
+            if made in host.scattered or made in guest.scattered:
+                continue  # nothing beside a scatter reads its memory
             written = host.writes[made] if made in host.writes else substitute(guest.writes[made], mapping)
             reads = [*host.reads.get(over, []), *(substitute(i, mapping) for i in guest.reads.get(over, []))]
             if any(read != written for read in reads):

@@ -131,17 +131,17 @@ def copies_into_input(node: torch.fx.Node) -> bool:
     static = all(isinstance(s, int) for s in (*into.shape, *into.stride()))
     if not static or not _is_dense(into):
         return False
-    readers = [reader for reader in _readers(target) if reader is not node and reader.op != "output"]
-    return not any(node < reader or _keeps_a_view(reader) for reader in readers)
+    others = [reader for reader in readers(target) if reader is not node and reader.op != "output"]
+    return not any(node < reader or _keeps_a_view(reader) for reader in others)
 
 
-def _readers(node: torch.fx.Node) -> list[torch.fx.Node]:
+def readers(node: torch.fx.Node) -> list[torch.fx.Node]:
     """The users of a value and of its views."""
     found = []
     for user in node.users:
         found.append(user)
         if user.op == "call_function" and _returns_alias(user):
-            found += _readers(user)
+            found += readers(user)
     return found
 
 

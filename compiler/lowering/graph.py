@@ -112,6 +112,7 @@ class GraphLowering:
         self._env: dict[torch.fx.Node, Any] = {}
         self._steps: list[Step] = []
         self._constants: dict[str, torch.Tensor] = {}
+        self._inside_inputs: dict[str, str] = {}  # buffers of scatters that lie in an input's memory -> that input
         self._loops = 0
         self._buffers = 0
         self._place = {node.name: i for i, node in enumerate(gm.graph.nodes)}
@@ -288,7 +289,7 @@ class GraphLowering:
         point = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in plan.size)
         value, place, mask = plan.at(point)
         read = {v.buffer.name for v in walk(value, *indirect_values(sympy.Tuple(*place))) if isinstance(v, Load)}
-        held = self._own_memory(plan.target, plan.accumulate)
+        held = self._input_to_write(plan.target, plan.accumulate) or self._own_memory(plan.target, plan.accumulate)
         if held is None or held.name in read:
             held = self._copied(plan.target, plan.accumulate, like)
         index = linear_index(place, held.stride)
@@ -296,7 +297,13 @@ class GraphLowering:
         tag(write, self.node.name)
         buffer = replace(self._new_buffer(held.size, held.dtype, held.device, None, self.node.name), stride=held.stride)
         xvars = tuple(v for v in point if isinstance(v, LoopVar))
-        self._steps.append(Loop(buffer, xvars, (), write, index, self._origins(plan.inputs), into=held.name))
+        over = held.name if held.kind == "input" else self._inside_inputs.get(held.name, "")
+        if held.kind == "input":
+            self._evaluate_pending_reads(self.node, held)
+        if over:
+            self._inside_inputs[buffer.name] = over
+        origins = self._origins(plan.inputs)
+        self._steps.append(Loop(buffer, xvars, (), write, index, origins, into=held.name, over=over))
         size = tuple(like.shape)
         result = Lazy(self.node.name, size, buffer.stride, 0, buffer.dtype, buffer.device, buffer=buffer)
         if buffer.dtype is like.dtype:
@@ -307,6 +314,9 @@ class GraphLowering:
         """See Scope. A source that reads the target elsewhere than where it is written is computed first."""
         held = target.buffer
         assert held is not None
+        made = source.buffer
+        if made is not None and source.base is None and self._inside_inputs.get(made.name) == held.name:
+            return target  # it was written there already
         self._evaluate_pending_reads(self.node, held)
         index = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in target.size)
         place = linear_index(index, held.stride)
@@ -324,6 +334,22 @@ class GraphLowering:
         origins = self._origins((source,))
         self._steps.append(Loop(buffer, tuple(xvars), (), value, place, origins, over=held.name))
         return target  # whoever gets this as a result gets the input itself
+
+    def _input_to_write(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
+        """The memory of a target that is an input, if this node's result is copied into it and nothing reads what is
+        there in between (a cache that grows): then the elements are written there at once."""
+        held = target.buffer
+        if held is None or held.kind != "input" or target.base is not None or target.dtype is not dtype:
+            return None
+        if any(user.op == "output" for user in self._consumers[self.node]):
+            return None  # the caller gets a tensor of its own
+        for copy in self.node.users:
+            if copy.args[1:2] != (self.node,) or not extern.copies_into_input(copy):
+                continue
+            others = [r for r in extern.readers(copy.args[0]) if r not in (copy, self.node) and r.op != "output"]
+            if self._env[copy.args[0]] is target and all(reader < self.node for reader in others):
+                return held
+        return None
 
     def _own_memory(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
         """The memory of a target that is of no further use once this node has run."""

@@ -12,9 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from compiler.backend import Session
 from compiler.ir import Extern
-from compiler.region import CompiledRegion
-from tests.graphs import launches
+from compiler.region import CompiledRegion, KernelLibrary
+from tests.graphs import TARGET, launches
 from tests.interpret.checking import check, generated
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int8, torch.uint8]
@@ -161,6 +162,63 @@ def test_positions_outside_are_errors_as_in_eager(wrong: int) -> None:
     ):
         with pytest.raises(IndexError):
             generated(function, x, index)
+
+
+class Cache(nn.Module):
+    """Keys written into a buffer, and read with all that were written before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(2, 12, 8))
+        self.register_buffer("seen", torch.zeros(12, dtype=torch.int64))
+
+    def forward(self, key: Tensor, place: Tensor) -> Tensor:
+        before = self.seen.sum() * 2
+        self.keys.index_copy_(1, place, key.sin())
+        self.seen.index_add_(0, place, torch.ones_like(place))
+        return self.keys.sum(1) + before
+
+
+def test_a_cache_is_written_in_place() -> None:
+    eager, model = Cache(), Cache()
+    session = Session(TARGET, KernelLibrary(TARGET, binaries=False, texts=False))
+    with torch.no_grad():
+        run = torch.compile(model, backend="fusescope", options={"session": session})
+        for step in range(3):
+            key, place = torch.randn(2, 2, 8), torch.tensor([2 * step, 2 * step + 1])
+            torch.testing.assert_close(run(key, place), eager(key, place))
+            torch.testing.assert_close(model.keys, eager.keys)
+            assert torch.equal(model.seen, eager.seen)
+    stored = [b for launch in launches(session.regions[0]) for b in launch.stored if tuple(b.size) == (2, 12, 8)]
+    assert [b.fx_node for b in stored] == ["index_put"]  # neither copied before nor copied back
+
+
+def test_an_input_that_is_read_in_between_is_copied() -> None:
+    def function(x: Tensor, i: Tensor) -> list[Tensor]:
+        y = x.index_put((i,), x.new_ones(3))
+        z = x * 2
+        x.copy_(y)
+        return [z, y + 1]
+
+    def returned(x: Tensor, i: Tensor) -> Tensor:
+        y = x.index_put((i,), x.new_ones(3))
+        x.copy_(y)
+        return y
+
+    def twice(x: Tensor, i: Tensor) -> Tensor:
+        x.index_put_((i,), x.new_ones(3), accumulate=True)
+        x.index_put_((i + 1,), x.sum(0), accumulate=True)
+        return x.sum(0)
+
+    i = torch.tensor([0, 2])
+    for each in (function, returned, twice):
+        x = torch.randn(4, 3)
+        expected_x, result_x = x.clone(), x.clone()
+        with torch.no_grad():
+            expected = each(expected_x, i)
+            result = torch.compile(each, backend="fusescope")(result_x, i)
+        torch.testing.assert_close(result, expected)
+        torch.testing.assert_close(result_x, expected_x)
 
 
 class Table(nn.Module):
