@@ -173,7 +173,19 @@ def _substitute(expr: Expr, mapping: Mapping[Any, Expr], memo: dict[Any, Expr]) 
 def linear_index(index: Sequence[Expr], strides: Sequence[int], offset: int = 0) -> Expr:
     """The memory offset, in elements, of ``index`` in a tensor with these strides."""
     terms = [sympy.expand(i * s) for i, s in zip(index, strides, strict=True)]
-    return sympy.Add(sympy.Integer(offset), *terms)
+    return _rejoined(sympy.Add(sympy.Integer(offset), *terms))
+
+
+def _rejoined(expr: Expr) -> Expr:
+    """``expr`` with every ``n * (e // n) + e % n``, times anything, written as ``e``: an index taken apart and put
+    together again is affine again, which coalescing and the choice of loops are judged by."""
+    for remainder in expr.atoms(Remainder):
+        factor = expr.coeff(remainder)
+        whole, divisor = remainder.args
+        pair = factor * (remainder + divisor * floor_div(whole, divisor))
+        if factor != 0 and not set(sympy.Add.make_args(sympy.expand(pair))) - set(sympy.Add.make_args(expr)):
+            return _rejoined(sympy.expand(expr - pair + factor * whole))
+    return expr
 
 
 def unflatten(flat: Expr, sizes: Sequence[int]) -> Index:

@@ -182,3 +182,24 @@ def test_variables_of_one_name_but_other_extents_differ() -> None:
 def test_strides_of_empty_dimensions_are_those_of_torch() -> None:
     assert contiguous_strides((3, 0, 4)) == (4, 4, 1)
     assert contiguous_strides(()) == ()
+
+
+@pytest.mark.parametrize("sizes", [(6,), (4, 5), (3, 4, 5), (2, 1, 7), (3, 2, 2, 3)])
+def test_an_index_taken_apart_and_put_together_is_itself_again(sizes: tuple[int, ...]) -> None:
+    flat = LoopVar("flat", product(sizes))
+    assert linear_index(unflatten(flat, sizes), contiguous_strides(sizes)) == flat
+    doubled = [2 * stride for stride in contiguous_strides(sizes)]
+    assert linear_index(unflatten(flat, sizes), doubled, 3) == 2 * flat + 3
+
+
+@given(expressions(), st.lists(st.integers(1, 5), min_size=1, max_size=3), st.lists(st.integers(0, 9), min_size=3))
+def test_a_linear_index_is_the_sum_that_it_stands_for(
+    drawn: tuple[Expr, list[LoopVar]], sizes: list[int], strides: list[int]
+) -> None:
+    expr, variables = drawn
+    flat = mod(expr, product(sizes))
+    index = unflatten(flat, sizes)
+    joined = linear_index(index, strides[: len(sizes)])
+    for point in itertools.islice(points(variables), 50):
+        parts = [value_at(i, point) * s for i, s in zip(index, strides, strict=False)]
+        assert value_at(joined, point) == sum(parts)

@@ -59,6 +59,7 @@ from compiler.report import ExternReason, Target
 
 MAX_LOADS = 12  # more reads than this in one loop cost registers and stop coalescing from helping
 MAX_OPS = 96
+ALIGNED_ELEMENTS = 16  # of one byte: wide loads begin at multiples of 16 bytes
 OUTPUTS_ACROSS = 64  # outputs that one program of a reduction across rows computes
 RECOMPUTE_FLOPS = 40  # arithmetic that hides behind the memory traffic of a bandwidth-bound kernel
 
@@ -384,7 +385,7 @@ class GraphLowering:
         wanted = (8 if across else 4) * self.target.multiprocessors
         if rnumel < 4096 or programs >= wanted // 2 or xnumel * rnumel < 1 << 18:
             return 1
-        return max(1, min(wanted // max(programs, 1), rnumel // 1024, 1024))
+        return _even_parts(rnumel, max(1, min(wanted // max(programs, 1), rnumel // 1024, 1024)))
 
     def _chunked(
         self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
@@ -682,6 +683,12 @@ def _reads(lazy: Lazy, held: Buffer) -> bool:
 
 def _tensors(value: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
+
+
+def _even_parts(rnumel: int, count: int) -> int:
+    """``count`` or up to a quarter fewer, so that the parts are of one size and begin at aligned addresses."""
+    even = (c for c in range(count, count * 3 // 4, -1) if rnumel % (c * ALIGNED_ELEMENTS) == 0)
+    return next(even, count)
 
 
 def _masked_to_identity(value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]) -> Value:

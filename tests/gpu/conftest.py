@@ -11,6 +11,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch._dynamo.backends.registry import list_backends, register_backend  # noqa: E402
+
+from compiler.backend import fusescope  # noqa: E402
+
+if "fusescope" not in list_backends():  # the package is not installed, only checked out
+    register_backend(fusescope, name="fusescope")
+
 Loader = Callable[..., tuple[Any, tuple[Any, ...], bool]]
 
 

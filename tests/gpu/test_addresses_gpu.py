@@ -38,7 +38,8 @@ def test_misaligned_inputs(name: str) -> None:
     compiled = torch.compile(function, backend=fusescope)
     for _ in range(3):  # each time at another address
         values = inputs()
-        torch.testing.assert_close(compiled(*values), function(*values))
+        # A product's library call may differ by the alignment of what it is given.
+        torch.testing.assert_close(compiled(*values), function(*values), rtol=1e-4, atol=1e-4)
 
 
 def test_an_aligned_compilation_is_given_misaligned_inputs() -> None:
