@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch._guards import TracingContext
 
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.decompositions import decomposition_table
+from compiler.direct import direct_call, needs_no_wrapper
 from compiler.dynamo_log import DynamoLog
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
@@ -112,8 +114,14 @@ def through_aot(
     def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         return min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
 
+    direct: list[Any] = []
+
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        return compiler_of("inference")(_seeded(options, graph), inputs)
+        plain = needs_no_wrapper(_metadata(), graph, example_inputs)
+        run = compiler_of("inference")(_seeded(options, graph), inputs)
+        if plain:
+            direct.append(direct_call(run))
+        return run
 
     compiler = aot_autograd(
         fw_compiler=compiler_of("forward"),
@@ -123,7 +131,14 @@ def through_aot(
         partition_fn=partition,
         keep_inference_input_mutations=True,
     )
-    return compiler(gm, example_inputs)
+    wrapped = compiler(gm, example_inputs)
+    return direct[0] if len(direct) == 1 else wrapped
+
+
+def _metadata() -> Any:
+    """What AOTAutograd found out about the graph that it is compiling, or None."""
+    context = TracingContext.try_get()
+    return context.fw_metadata if context is not None else None
 
 
 def _seeded(options: Options, graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -206,9 +221,7 @@ def _graphed(
 
 def _returned_outputs() -> int | None:
     """How many of a forward's outputs go to the user; those after them are saved for the backward."""
-    context = TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
-    return getattr(metadata, "num_forward_returns", None)
+    return getattr(_metadata(), "num_forward_returns", None)
 
 
 def _capacity(value: Any) -> int:
@@ -224,6 +237,9 @@ def boxed(run: Region) -> Region:
 
     The mark is on a function because Dynamo wraps the callable once more and copies no attributes of a class.
     """
+    if isinstance(run, FunctionType):
+        run._boxed_call = True  # type: ignore[attr-defined]
+        return run
 
     def call(args: list[Any]) -> Any:
         return run(args)
@@ -302,9 +318,7 @@ def static_inputs(graph: torch.fx.GraphModule, kind: str) -> frozenset[int]:
 
     In a backward graph these are the saved ``primals`` that were static in the forward.
     """
-    context = TracingContext.try_get()
-    metadata = context.fw_metadata if context is not None else None
-    indices = list(getattr(metadata, "static_input_indices", None) or [])
+    indices = list(getattr(_metadata(), "static_input_indices", None) or [])
     if kind != "backward":
         return frozenset(indices)
     static_names = {f"primals_{i + 1}" for i in indices}

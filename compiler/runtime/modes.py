@@ -34,11 +34,11 @@ class Iteration:
         if training and isinstance(model, nn.Module):
             self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
-    def __call__(self) -> list[Any]:
-        """The outputs as a flat list, without autograd history; gradients are left in the parameters."""
+    def __call__(self) -> Any:
+        """The outputs, in training as a flat list, without autograd history; gradients are left in the parameters."""
         if not self._training:
             with torch.no_grad():
-                return list(pytree.tree_leaves(self._call(*self._inputs)))
+                return self._call(*self._inputs)
         for parameter in self.parameters:
             parameter.grad = None
         outputs = pytree.tree_leaves(self._call(*self._inputs))
@@ -62,7 +62,7 @@ class Step:
     def __init__(self, iteration: Iteration, note: str = "") -> None:
         self.iteration = iteration
         self.note = note
-        self._latest: list[Any] = []
+        self._latest: Any = []
 
     def __call__(self) -> None:
         # The outputs before are let go first, as a caller in a loop would.
@@ -71,7 +71,7 @@ class Step:
 
     def outputs(self) -> list[Any]:
         """Outputs of the last iteration as a flat list; in training followed by the gradients of all parameters."""
-        return self._latest + [parameter.grad for parameter in self.iteration.parameters]
+        return [*pytree.tree_leaves(self._latest), *(parameter.grad for parameter in self.iteration.parameters)]
 
     @property
     def cuda_graph(self) -> CudaGraph | None:
@@ -103,7 +103,7 @@ class WholeGraphStep(Step):
 
         def run() -> tuple[list[Any], list[Any]]:
             # Gradients are None when the backward begins, so it makes them in the graph's memory.
-            return iteration(), [parameter.grad for parameter in parameters]
+            return list(pytree.tree_leaves(iteration())), [parameter.grad for parameter in parameters]
 
         self._pool = torch.cuda.graph_pool_handle()
         try:
@@ -111,7 +111,7 @@ class WholeGraphStep(Step):
         finally:
             for parameter in parameters:
                 parameter.grad = None
-        self._latest, self._gradients = self._recording.result
+        self._outputs, self._gradients = self._recording.result
         self.note = f"The whole iteration is one CUDA Graph of {self._recording.facts.nodes} nodes."
 
     def __call__(self) -> None:
@@ -119,7 +119,7 @@ class WholeGraphStep(Step):
 
     def outputs(self) -> list[Any]:
         """Outputs and gradients of the last replay, in the graph's memory: the next replay overwrites them."""
-        return self._latest + self._gradients
+        return self._outputs + self._gradients
 
     @property
     def cuda_graph(self) -> CudaGraph:

@@ -71,7 +71,7 @@ class OutputPlan:
         self._owned: list[Tensor] = []
         self._positions: list[list[int]] = []
         self.steps = [self._step(position, output, arguments) for position, output in enumerate(outputs)]
-        self._layouts = [(tuple(tensor.shape), tensor.stride()) for tensor in self._owned]
+        self._layouts = [(tensor, tuple(tensor.shape), tensor.stride()) for tensor in self._owned]
         self._views = [copyable(tensor) for tensor in self._owned]
         storages = [tensor.untyped_storage()._cdata for tensor in self._owned]
         # What the graph itself and this plan hold; every tensor outside adds to it.
@@ -123,7 +123,10 @@ class OutputPlan:
 
     def free(self) -> bool:
         """Whether nobody holds memory of the graph any more, so that it may run again."""
-        return all(_use_count(storage) == held for storage, held in self._counts)
+        for storage, held in self._counts:  # noqa: SIM110 - a generator would take longer than what it asks
+            if _use_count(storage) != held:
+                return False
+        return True
 
     def kept_positions(self) -> list[int]:
         """Positions of the outputs whose memory somebody holds."""
@@ -141,10 +144,7 @@ class OutputPlan:
 
     def results(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs of the replay just submitted, given the caller's inputs."""
-        owned: list[Any] = [
-            _reinterpret(tensor, size, stride, 0)
-            for tensor, (size, stride) in zip(self._owned, self._layouts, strict=True)
-        ]
+        owned: list[Any] = [_reinterpret(tensor, size, stride, 0) for tensor, size, stride in self._layouts]
         if self._groups:
             self._replace_by_clones(owned)
         if self._plain:
