@@ -29,8 +29,9 @@ LEAST_ITERATIONS = 50
 
 # "bound" is Inductor's kernels in one graph of the whole iteration with static inputs: what a replay can reach.
 # "regions" is torch.compile with our backend and a graph for each region, Dynamo's guards included; "moving" the same
-# with inputs that are elsewhere at every call.
-MODES = ("eager", "compiled", "graph", "regions", "moving", "inductor", "inductor-graph", "bound")
+# with inputs that are elsewhere at every call, "lean" the same with Dynamo set to look at modules in fewer steps and to
+# leave its ranges out of profiles, which changes nothing else.
+MODES = ("eager", "compiled", "graph", "regions", "lean", "moving", "inductor", "inductor-graph", "bound")
 DEFAULT_MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
 
 
@@ -40,8 +41,9 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
 
     from compiler.runtime.modes import Iteration, WholeGraphStep, prepare
 
-    if mode == "regions":
-        step = prepare("graph", model, inputs, training=training, whole=False)
+    if mode in ("regions", "lean"):
+        with torch._dynamo.config.patch(lean_settings() if mode == "lean" else {}):
+            step = prepare("graph", model, inputs, training=training, whole=False)
         facts = step.cuda_graph
         assert facts is not None
         reasons = [f"{reason.rule} {reason.node}".strip() for reason in facts.skip_reasons[1:]]  # the first is "asked"
@@ -54,6 +56,14 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
         iteration()
         return WholeGraphStep(iteration, torch.device("cuda", torch.cuda.current_device()), model)
     return prepare(mode, model, inputs, training=training)
+
+
+def lean_settings() -> dict[str, bool]:
+    """Settings of Dynamo, as far as this torch has them, that save CPU time at every call of what is compiled then."""
+    import torch
+
+    wanted = {"record_runtime_overhead": False, "use_recursive_dict_tags_for_guards": True}
+    return {name: value for name, value in wanted.items() if hasattr(torch._dynamo.config, name)}
 
 
 class MovingStep:
@@ -71,7 +81,7 @@ class MovingStep:
         sets = (inputs, tuple(value.clone() for value in inputs))
         self._steps = [Iteration(call, model, one, training=training) for one in sets]
         self._calls = 0
-        self._latest: list[Any] = []
+        self._latest: Any = []
         for _ in range(4):
             self()
         (region, *_) = regions
@@ -86,7 +96,9 @@ class MovingStep:
 
     def outputs(self) -> list[Any]:
         """As ``compiler.runtime.modes.Step`` has it."""
-        return self._latest + [parameter.grad for parameter in self._steps[0].parameters]
+        from torch.utils._pytree import tree_leaves
+
+        return [*tree_leaves(self._latest), *(parameter.grad for parameter in self._steps[0].parameters)]
 
 
 def run_case(
