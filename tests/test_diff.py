@@ -123,6 +123,27 @@ def test_attention_is_one_op_whichever_kernel_runs_it() -> None:
     assert len(matches) == len(region.nodes)
 
 
+def test_a_decomposed_op_is_its_last_part_and_ops_of_one_family_are_one() -> None:
+    region = transformer_region(100)
+    other = renumbered(region)
+    at = next(i for i, node in enumerate(region.nodes) if node.op == "aten.erf.default")
+    whole = other.nodes[at]
+    parts = [
+        msgspec.structs.replace(whole, name=f"{whole.name}_{op}", op=f"aten.{op}.default") for op in ("exp", "tanh")
+    ]
+    other.nodes[at : at + 1] = parts
+    for node in other.nodes:
+        node.op = node.op.replace("aten.addmm.default", "aten.mm.default").replace("aten.view.", "aten.reshape.")
+    matches = {match.a: match for match in match_nodes(region, other)}
+    assert matches[region.nodes[at].name].b == parts[-1].name
+    changed = [node for node in region.nodes if node.op in ("aten.addmm.default", "aten.view.default")]
+    position = {node.name: i for i, node in enumerate(region.nodes)}
+    assert changed
+    for node in changed:
+        assert matches[node.name].b == f"n{position[node.name]}"
+        assert not matches[node.name].exact
+
+
 # --- units ---------------------------------------------------------------------------------------------------------
 
 
