@@ -124,3 +124,10 @@ def _ir_lines(kernel: Kernel) -> Share:
                 total += 1
                 mapped += position < len(numbers) and numbers[position] > 0
     return Share(mapped, 0, total)
+
+
+def share_text(share: Share) -> str:
+    """ "98%", with the inferred part where there is one. Never rounds up to all of it."""
+    percent = min(round(share.mapped * 100), 99 if share.mapped < 1 else 100)
+    inferred = f" ({share.inferred / share.total:.0%} inferred)" if share.inferred else ""
+    return f"{percent}%{inferred}"

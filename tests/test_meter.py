@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from app.cli import run
-from app.cli.summary import share_text
-from app.meter import Share, meter
+from app.meter import Share, meter, share_text
 from app.session import save_session
 from compiler.report import Provenance, Report, Trace, TraceEvent
 from tests.fake_reports import transformer_report

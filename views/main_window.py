@@ -21,6 +21,7 @@ from views.dialogs import Dialogs, about_dialog, shortcuts_dialog
 from views.find_control import FindControl
 from views.icons import icon
 from views.message_bar import Message, MessageBar
+from views.meter_bar import MeterBar
 from views.progress_panel import ProgressPanel
 from views.session_control import Layouts, SessionControl
 from views.start_page import StartPage, samples
@@ -210,6 +211,8 @@ class MainWindow(QMainWindow):
             column.addWidget(widget)
         column.addWidget(self._stack, 1)
         self.setCentralWidget(centre)
+        self.meter = MeterBar(theme)
+        self.statusBar().addPermanentWidget(self.meter)
         self._status: dict[str, QLabel] = {}
         for name in ("target", "torch", "worker"):
             self._status[name] = QLabel()
@@ -325,6 +328,7 @@ class MainWindow(QMainWindow):
         self.run_control.set_report(report, loaded=loaded)
         self.compare_control.set_report(report)
         self._status["target"].setText(f"Target: {report.target.title}")
+        self.meter.set_report(report)
         self.show_workspace()
         if not report.regions:
             self.post(Message("warning", "This report has no compiled region.", "The model may run no tensor op."))
@@ -447,7 +451,7 @@ class MainWindow(QMainWindow):
     def _apply_theme(self, theme: Theme) -> None:
         self._theme = theme
         apply_theme(_application(), theme)
-        for part in (self.toolbar, self.messages, self.progress, self.start_page, self.finder):
+        for part in (self.toolbar, self.messages, self.progress, self.start_page, self.finder, self.meter):
             part.set_theme(theme)
         if self._workspace is not None:
             self._workspace.set_theme(theme)

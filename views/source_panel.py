@@ -66,6 +66,7 @@ class SourcePanel(QWidget):
     """A click on a line selects its FX nodes; what is selected marks its lines."""
 
     nodes_chosen = Signal(str, object)  # region, frozenset of FX nodes
+    nodes_hovered = Signal(object)  # frozenset of FX nodes of the region shown
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -91,6 +92,7 @@ class SourcePanel(QWidget):
         self.code = HeatView(theme)
         self.code.setAccessibleName("Model source")
         self.code.line_clicked.connect(self._clicked)
+        self.code.line_hovered.connect(self._hovered)
         column.addWidget(self.code, 1)
 
     def set_theme(self, theme: Theme) -> None:
@@ -128,6 +130,11 @@ class SourcePanel(QWidget):
             self.files.setCurrentIndex(position)
             self._show_file()
             self.code.mark_lines([line])
+
+    def show_hint(self, nodes: frozenset[str]) -> None:
+        """Mark lightly the lines that these nodes of the region shown come from."""
+        wanted = {(self._region, node) for node in nodes}
+        self.code.hint_lines([n for n, line in sorted(self.heat.items()) if not wanted.isdisjoint(line.nodes)])
 
     def showEvent(self, event: QShowEvent) -> None:
         """Make what was set while hidden."""
@@ -175,6 +182,11 @@ class SourcePanel(QWidget):
             return
         wanted = {(self._selection.region, node) for node in self._selection.nodes}
         self.code.mark_lines([n for n, line in sorted(self.heat.items()) if not wanted.isdisjoint(line.nodes)])
+
+    def _hovered(self, line: int) -> None:
+        found = self.heat.get(line)
+        nodes = (node for name, node in found.nodes if name == self._region) if found is not None else ()
+        self.nodes_hovered.emit(frozenset(nodes))
 
     def _clicked(self, line: int) -> None:
         found = self.heat.get(line)

@@ -138,6 +138,7 @@ class Workspace(QObject):
         graph.canvas.hovered.connect(self._hint_node)
         graph.canvas.edge_clicked.connect(lambda a, b: self.select_pair("", a, b))
         self.panels.pair_chosen.connect(self.select_pair)
+        self.panels.source.nodes_hovered.connect(self._hint_nodes)
         self.selection.hinted.connect(self._hinted)
         inspector.back_requested.connect(self.selection.back)
         inspector.forward_requested.connect(self.selection.forward)
@@ -189,18 +190,21 @@ class Workspace(QObject):
             self.selection.hint(Hint(frozenset(index.line_nodes(found, line)), kernel, frozenset((line,))))
 
     def _hint_node(self, name: str) -> None:
+        self._hint_nodes(frozenset((name,)) if name else frozenset())
+
+    def _hint_nodes(self, nodes: frozenset[str]) -> None:
         index = self.index
         kernel = index.kernel_of(self.selection.current.unit) if index is not None else None
-        if index is None or not name:
+        if index is None or not nodes:
             self.selection.hint(Hint())
             return
-        nodes = frozenset((name,))
         lines = index.node_lines(kernel, nodes) if kernel is not None else []
         self.selection.hint(Hint(nodes, kernel.name if kernel is not None else "", frozenset(lines)))
 
     def _hinted(self, hint: Hint) -> None:
         self.inspector.kernel_panel.show_hint(hint.kernel, hint.lines)
         self.graph.canvas.hint_nodes(hint.nodes)
+        self.panels.source.show_hint(hint.nodes)
 
     def _layout_failed(self, fault: Exception) -> None:
         text = f"The graph cannot be laid out: {type(fault).__name__}."

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from app.cli.text import bytes_text, count_text, shorten, table, us_text
-from app.meter import Meter, Share, meter
+from app.meter import Meter, meter, share_text
 from compiler.report import GraphBreak, Kernel, Measurement, Report, SourceLine
 
 COSTLIEST = 8
@@ -139,13 +139,6 @@ def provenance(found: Meter) -> str:
         (found.time, f"{kind} time to nodes"),
     ]
     return "Traced back: " + ", ".join(f"{share_text(share)} of {text}" for share, text in parts if share.total)
-
-
-def share_text(share: Share) -> str:
-    """ "98%", with the inferred part where there is one. Never rounds up to all of it."""
-    percent = min(round(share.mapped * 100), 99 if share.mapped < 1 else 100)
-    inferred = f" ({share.inferred / share.total:.0%} inferred)" if share.inferred else ""
-    return f"{percent}%{inferred}"
 
 
 def measurements(measured: list[Measurement]) -> str:

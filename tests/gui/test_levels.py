@@ -8,14 +8,16 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.meter import meter
 from compiler.report import Group, Kernel, Report
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, is_seen
 from tests.gui.test_window import show
 from views.code_view import CodeView
 from views.kernel_lines import KernelLines
 from views.kernel_panel import KernelPanel, kernel_facts
 from views.main_window import MainWindow
+from views.meter_bar import overall
 from views.theme import light
 
 LEFT = Qt.MouseButton.LeftButton
@@ -175,3 +177,30 @@ def test_a_long_text_arrives_in_parts_and_whole(qtbot: QtBot) -> None:
     code.set_code("short", "ptx")
     qtbot.wait(20)
     assert code.toPlainText() == "short"
+
+
+def test_the_meter_is_in_the_status_bar(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, report)
+    qtbot.waitUntil(lambda: is_seen(window.meter), timeout=5_000)
+    assert window.meter.meter == meter(report)
+    assert "100% kernels lead to ops" in window.meter.toolTip()
+    exact, inferred = overall(window.meter.meter)
+    assert 0.5 < exact < 1
+    assert inferred == 0
+    report.kernels[0].lines_exact = False
+    assert overall(meter(report))[1] > 0
+
+
+def test_a_line_of_the_model_lights_up_its_kernel_lines(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
+    window = make_window(worker=False)
+    panel, _, group = opened(qtbot, window, report)
+    source = window.workspace.panels.source
+    window.workspace.panels.setCurrentWidget(source)
+    qtbot.waitUntil(lambda: bool(source.heat), timeout=10_000)
+    qtbot.mouseMove(source.code.viewport(), line_position(source.code, next(iter(source.heat))))
+    qtbot.waitUntil(lambda: bool(panel.code.hinted_lines), timeout=2_000)
+    source.nodes_hovered.emit(frozenset())
+    assert panel.code.hinted_lines == []
+    window.workspace.graph.canvas.hovered.emit(group.nodes[0])
+    assert source.code.hinted_lines
