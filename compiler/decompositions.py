@@ -77,10 +77,11 @@ def _table(random: str) -> dict[Any, Callable[..., Any]]:
 
 
 def _of_floats(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule for tensors of floats; it draws uniform numbers of the tensor's dtype, which integers have none of."""
+    """The rule, but not for tensors of integers: it draws uniform numbers of the tensor's dtype."""
 
-    def of_floats(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        return rule(x, *args, **kwargs) if x.dtype.is_floating_point else NotImplemented
+    def of_floats(x: Any, *args: Any, **kwargs: Any) -> Any:
+        whole = isinstance(x, torch.Tensor) and not x.dtype.is_floating_point
+        return NotImplemented if whole else rule(x, *args, **kwargs)
 
     return of_floats
 

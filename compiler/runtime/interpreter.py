@@ -12,6 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
+
+def _fmod(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """C's fmod, which is exact. torch's own on a CPU gives NaN where a / b overflows."""
+    return torch.from_numpy(np.fmod(a.numpy(), b.numpy()))
+
+
 _TORCH_NAMES = {
     "acos": torch.acos,
     "acosh": torch.acosh,
@@ -29,7 +35,7 @@ _TORCH_NAMES = {
     "exp2": torch.exp2,
     "expm1": torch.expm1,
     "floor": torch.floor,
-    "fmod": torch.fmod,
+    "fmod": _fmod,
     "hypot": torch.hypot,
     "lgamma": torch.lgamma,
     "log10": torch.log10,

@@ -13,6 +13,10 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_utils import noncontiguous_like
 from torch.utils import _pytree as pytree
 
+from tests.ops.tables import special_numbers_mean_nothing
+
+LOOKED_AT = 8  # samples among which one is chosen that shows most in a certain way
+
 
 @dataclass(frozen=True)
 class Case:
@@ -22,6 +26,7 @@ class Case:
     "backward"  the training graphs, outputs and gradients
     "inplace"   the in-place variant, which writes into its first input
     "strided"   "forward" with inputs that are not contiguous
+    "special"   "forward" with NaN, infinities, zeros of both signs and very large and small numbers among the inputs
     "dynamo"    "forward" through torch.compile, where the other ways hand AOTAutograd the call itself
     """
 
@@ -66,18 +71,34 @@ def cases_of(op: Any, device: str, samples: int) -> Iterator[Case]:
 def _cases_by_sample(op: Any, device: str, dtype: torch.dtype, samples: int) -> Iterator[list[Case]]:
     differentiable = op.supports_autograd and dtype in op.supported_backward_dtypes(device)
     torch.manual_seed(0)
-    every = op.sample_inputs(device, dtype, requires_grad=differentiable)
-    for number, sample in enumerate(itertools.islice(every, samples)):
-        ways = ["forward"]
-        if differentiable:
-            ways.append("backward")
-        if number == 0:
-            ways.append("strided")
-            if op.inplace_variant is not None and isinstance(sample.input, Tensor):
-                ways.append("inplace")
-            if dtype is dtypes_of(op, device)[0]:
-                ways.append("dynamo")
-        yield [Case(op, dtype, number, way, sample) for way in ways]
+    every = iter(op.sample_inputs(device, dtype, requires_grad=differentiable))
+    first = list(itertools.islice(every, LOOKED_AT))
+    if not first:
+        return
+    special = dtype.is_floating_point and dtype.itemsize > 1 and not special_numbers_mean_nothing(op.name)
+    extra = [Case(op, dtype, 0, "dynamo", first[0])] if dtype is dtypes_of(op, device)[0] else []
+    if op.inplace_variant is not None and isinstance(first[0].input, Tensor):
+        extra.append(Case(op, dtype, 0, "inplace", first[0]))
+    for way, wants in (("strided", _is_matrix), *([("special", _is_long)] if special else [])):
+        number = max(range(len(first)), key=lambda k: sum(map(wants, _tensors(first[k]))))  # noqa: B023
+        extra.append(Case(op, dtype, number, way, first[number]))
+    ways = ("forward", "backward") if differentiable else ("forward",)
+    for number, sample in enumerate(itertools.islice(itertools.chain(first, every), samples)):
+        yield [*(Case(op, dtype, number, way, sample) for way in ways), *extra]
+        extra = []
+
+
+def _tensors(sample: Any) -> list[Tensor]:
+    leaves = pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    return [x for x in leaves if isinstance(x, Tensor)]
+
+
+def _is_matrix(tensor: Tensor) -> bool:
+    return tensor.dim() > 1 and min(tensor.shape) > 1
+
+
+def _is_long(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.dtype.itemsize > 1 and tensor.numel() >= 20
 
 
 def call_of(case: Case, *, double: bool = False) -> Call:
@@ -89,6 +110,8 @@ def call_of(case: Case, *, double: bool = False) -> Call:
     differentiable = [leaves[k].requires_grad for k in positions]
     if case.way == "strided":
         tensors = [noncontiguous_like(t).detach() if _can_be_strided(t) else t for t in tensors]
+    if case.way == "special":
+        tensors = [with_special_numbers(t, k) for k, t in enumerate(tensors)]
     if double:
         tensors = [widened(t) for t in tensors]
         leaves = [_wide_dtype(x) if isinstance(x, torch.dtype) else x for x in leaves]
@@ -116,6 +139,18 @@ def fresh(tensor: Tensor) -> Tensor:
     extent = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     memory = tensor.detach().as_strided((extent,), (1,)).clone()
     return memory.as_strided(tensor.shape, tensor.stride(), 0)
+
+
+def with_special_numbers(tensor: Tensor, turn: int) -> Tensor:
+    """The tensor with elements that arithmetic treats specially in places; ``turn`` chooses which comes first."""
+    if not _is_long(tensor) or tensor.layout is not torch.strided or tensor.is_quantized:
+        return tensor  # a single number, say: an infinite one would hide all others
+    info = torch.finfo(tensor.dtype)
+    special = [float("nan"), float("inf"), -float("inf"), 0.0, -0.0, info.max, info.tiny, 0.5, -1.0, 1.0]
+    special = special[turn:] + special[:turn]
+    flat = tensor.flatten()
+    flat[: len(special)] = torch.tensor(special, dtype=tensor.dtype, device=tensor.device)
+    return torch.empty_like(tensor).copy_(flat.view(tensor.shape))
 
 
 def widened(tensor: Tensor) -> Tensor:

@@ -34,3 +34,8 @@ def check_of(op_name: str) -> str:
     """How an operator's results are judged: "numbers", "statistics" or "sizes"."""
     table = tomllib.loads((FOLDER / "nondeterministic.toml").read_text())
     return next((check for check in ("sizes", "statistics") if op_name in table[check]), "numbers")
+
+
+def special_numbers_mean_nothing(op_name: str) -> bool:
+    """Whether torch's own kernels disagree about an operator's results for NaN and infinities."""
+    return op_name in tomllib.loads((FOLDER / "nondeterministic.toml").read_text())["special"]
