@@ -70,6 +70,49 @@ def test_two_inputs_swapped() -> None:
     agree(function, lambda: (values(4), values(4) + 1))
 
 
+@pytest.mark.parametrize(
+    "moved",
+    [
+        lambda x: x.flip(0),
+        lambda x: x.t() + 1,
+        lambda x: x.roll(1, 0) + x,
+        lambda x: x - x.sum(0),
+        lambda x: x.softmax(1),
+        lambda x: torch.cat([x[1:], x[:1]]),
+        lambda x: x[0].expand(4, 4),
+        lambda x: x[x[0].abs().long() % 4],
+        lambda x: x @ x,
+        lambda x: x.amax(),
+    ],
+)
+def test_an_input_is_written_with_what_stood_elsewhere_in_it(moved: Callable[[Tensor], Tensor]) -> None:
+    def function(x: Tensor) -> Tensor:
+        x.copy_(moved(x))
+        return x * 2
+
+    agree(function, lambda: (values(4, 4),))
+
+
+def test_two_inputs_are_written_with_each_others_old_values() -> None:
+    def function(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        old = a * 2
+        a.add_(b)
+        b.mul_(old.flip(0))
+        a.sub_(b.sum())
+        return old + a, b[1:]
+
+    agree(function, lambda: (values(4, 4), values(4, 4) + 1))
+
+
+def test_a_slice_is_moved_within_its_input() -> None:
+    def function(x: Tensor) -> Tensor:
+        x[1:] = x[:-1].clone()
+        x[:, 0] = x[:, -1]
+        return x.sum(0)
+
+    agree(function, lambda: (values(5, 4),))
+
+
 def test_a_chain_of_writes_through_views_of_views() -> None:
     def function(x: Tensor) -> Tensor:
         x.view(2, 3, 4).transpose(0, 2)[1:].add_(1)

@@ -80,7 +80,7 @@ def _cases_by_sample(op: Any, device: str, dtype: torch.dtype, samples: int) -> 
     if op.inplace_variant is not None and isinstance(first[0].input, Tensor):
         extra.append(Case(op, dtype, 0, "inplace", first[0]))
     for way, wants in (("strided", _is_matrix), *([("special", _is_long)] if special else [])):
-        number = max(range(len(first)), key=lambda k: sum(map(wants, _tensors(first[k]))))  # noqa: B023
+        number = max(range(len(first)), key=lambda k: sum(map(wants, _tensors(first[k]))))
         extra.append(Case(op, dtype, number, way, first[number]))
     ways = ("forward", "backward") if differentiable else ("forward",)
     for number, sample in enumerate(itertools.islice(itertools.chain(first, every), samples)):

@@ -35,11 +35,13 @@ def main(arguments: list[str]) -> int:
 
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as everything else
     _say(answers, {"ready": True})
     for line in sys.stdin:
         request = json.loads(line)
         record = run_operator(request["op"], options.device, options.samples, request["seconds"], answers)
-        last = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MAX_MEMORY_KB
+        large = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MAX_MEMORY_KB
+        last = large or (options.device == "cuda" and not _gpu_works())
         _say(answers, {"record": record, "last": last})
         if last:
             break
@@ -65,7 +67,8 @@ def run_operator(
     record = new_record(name)
     start = time.monotonic()
     for case in cases_of(op, device, samples):
-        if case.number > 0 and time.monotonic() - start > seconds:
+        late = case.number > 0 and time.monotonic() - start > seconds
+        if late or (device == "cuda" and not _gpu_works()):
             record["left_out"] += 1
             continue
         dtype = str(case.dtype).removeprefix("torch.")
@@ -103,6 +106,17 @@ def run_operator(
     record["seconds"] = round(time.monotonic() - start, 2)
     record["status"] = "fail" if record["failed"] else "pass" if record["passed"] or record["refused"] else "skip"
     return record
+
+
+def _gpu_works() -> bool:
+    """Whether this process can still use the GPU: after a fault in a kernel it never can again."""
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _say(answers: TextIO, message: dict[str, Any]) -> None:
