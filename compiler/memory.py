@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
+from compiler.ir import Buffer, Extern, Loop, Program, ScalarRef, TensorRef
 from compiler.options import DEFAULTS, Options
 from compiler.schedule import Launch, Scheduled, writes_of
 
@@ -83,9 +83,10 @@ def views_from_calls(steps: Sequence[Scheduled]) -> set[str]:
 
 
 def returned_inputs(program: Program) -> set[str]:
-    """The inputs whose memory is returned, whole or as a view."""
+    """The inputs whose memory is returned, whole or as a view, but for those that kernels write into."""
     inputs = {buffer.name for buffer in program.inputs if buffer is not None}
-    return {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)} & inputs
+    written = {name for step in program.steps if isinstance(step, Loop) for name in (step.into, step.over)}
+    return ({ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)} & inputs) - written
 
 
 def _extend_through_aliases(steps: Sequence[Scheduled], last_use: dict[str, int]) -> None:
