@@ -15,6 +15,7 @@ from compiler import report as r
 from compiler.errors import CompileError
 from compiler.inductor.fake_gpu import fake_gpu
 from compiler.inductor.kernels import launches_in
+from compiler.inductor.lines import LineTags
 from compiler.pipeline import compile_model
 from compiler.targets import TARGETS, resolve
 
@@ -139,6 +140,29 @@ def test_provenance(report: r.Report) -> None:
     for region, _ in regions(report):
         calls = [n for n in region.nodes if n.kind is r.NodeKind.CALL]
         assert sum(bool(n.provenance.frames) for n in calls) > 0.9 * len(calls)
+
+
+def test_lines_of_kernels_map_to_their_nodes(report: r.Report) -> None:
+    nodes = {f"{region.name}/{name}" for region, found in regions(report) for name in found}
+    groups = {k.name: {f"{x.name}/{n}" for x in report.regions for g in x.groups if g.kernel == k.name for n in g.nodes}
+              for k in report.kernels}  # fmt: skip
+    for kernel in report.kernels:
+        lines = kernel.source.splitlines()
+        for number, line in enumerate(lines, 1):
+            found = kernel.line_nodes.get(number, [])
+            assert set(found) <= nodes
+            assert bool(found) == bool(re.match(r"\s+(tmp\d+ =|tl\.store)", line)), line
+            if "tl.store" in line:
+                assert set(found) <= groups[kernel.name]
+
+
+def test_watching_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same code comes out when the marks for lines are not set."""
+    watched = report_of(False)
+    monkeypatch.setattr(LineTags, "patches", lambda tags: iter(()))
+    report_of.cache_clear()
+    assert [k.source for k in report_of(False).kernels] == [k.source for k in watched.kernels]
+    report_of.cache_clear()
 
 
 def test_everything_is_put_back() -> None:

@@ -136,10 +136,10 @@ def _report(
 ) -> Report:
     by_name = {kernel.name: kernel for kernel in kernels}
     regions = [describe_inductor_region(region, by_name) for region in run.regions]
-    launches: dict[str, list[LaunchFacts]] = {}
+    launches: dict[str, list[tuple[str, LaunchFacts]]] = {}
     for region in run.regions:
         for launch in region.facts.launches:
-            launches.setdefault(launch.kernel, []).append(launch)
+            launches.setdefault(launch.kernel, []).append((region.name, launch))
     return Report(
         compiler="inductor",
         source=source,

@@ -65,11 +65,11 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
 
 def describe_inductor_kernels(
     regions: Sequence[r.Region],
-    launches: Mapping[str, list[LaunchFacts]],
+    launches: Mapping[str, list[tuple[str, LaunchFacts]]],
     kernels: Sequence[InductorKernel],
     target: r.Target,
 ) -> list[r.Kernel]:
-    """All kernels. ``launches``: kernel -> its launches in one iteration."""
+    """All kernels. ``launches``: kernel -> its launches in one iteration, each with its region's name."""
     groups: dict[str, list[tuple[str, r.Group]]] = {}
     for region in regions:
         for group in region.groups:
@@ -78,7 +78,10 @@ def describe_inductor_kernels(
 
 
 def _kernel(
-    kernel: InductorKernel, groups: list[tuple[str, r.Group]], launches: list[LaunchFacts], target: r.Target
+    kernel: InductorKernel,
+    groups: list[tuple[str, r.Group]],
+    launches: list[tuple[str, LaunchFacts]],
+    target: r.Target,
 ) -> r.Kernel:
     first = groups[0][1] if groups else None
     moved, flops = (first.estimated_bytes, first.estimated_flops) if first is not None else (0, 0)
@@ -94,9 +97,21 @@ def _kernel(
         estimated_flops=flops,
         estimated_us=estimate,
         launches=len(launches),
+        line_nodes=_line_nodes(kernel.source, launches),
         error=kernel.error,
         **told,
     )
+
+
+def _line_nodes(source: str, launches: list[tuple[str, LaunchFacts]]) -> dict[int, list[str]]:
+    """Line of the source -> "region/node" of every launch that shares it."""
+    before = source[: source.index("@triton.jit")].count("\n") if "@triton.jit" in source else 0
+    found: dict[int, list[str]] = {}
+    for region, launch in launches:
+        for line, nodes in launch.lines.items():
+            known = found.setdefault(before + line, [])
+            known.extend(name for node in nodes if (name := f"{region}/{node}") not in known)
+    return found
 
 
 # --- units ---------------------------------------------------------------------------------------------------------

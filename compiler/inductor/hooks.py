@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import fx
 
+from compiler.inductor.lines import LineTags
 from compiler.inductor.patching import replaced
 
 
@@ -61,6 +62,7 @@ class LaunchFacts:
     kernel: str
     members: list[str]
     numels: dict[str, int | str]
+    lines: dict[int, list[str]]  # FX nodes by line, counted from the line "@triton.jit" of its source as 1
     template: bool = False
 
 
@@ -122,6 +124,7 @@ class _Watcher:
         self._scheduled: list[tuple[UnitFacts, Any]] = []
         self._order: dict[Any, int] = {}
         self._stage = ""
+        self._lines = LineTags()
 
     def patches(self) -> Iterator[Any]:
         """Every method that is wrapped for the compilation."""
@@ -131,6 +134,7 @@ class _Watcher:
         from torch._inductor.graph import GraphLowering
         from torch._inductor.scheduler import Scheduler, WhyNoFuse
 
+        yield from self._lines.patches()
         timed = self._timed
         yield replaced(
             compile_fx, "_recursive_post_grad_passes", timed("post-grad passes", compile_fx._recursive_post_grad_passes)
@@ -278,7 +282,9 @@ class _Watcher:
             members = list(dict.fromkeys(m for n in nodes for m in members_of(n)))
             numels = {k: static_size(v) for k, v in (getattr(kernel, "numels", None) or {}).items()}
             template = "Template" in type(kernel).__name__
-            self.facts.launches.append(LaunchFacts(name, members, numels, template=template))
+            body = src_code[src_code.index("@triton.jit") :] if "@triton.jit" in src_code else ""
+            lines = self._lines.lines_of(kernel, body)
+            self.facts.launches.append(LaunchFacts(name, members, numels, lines, template))
             return name
 
         return define_kernel
