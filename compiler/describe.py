@@ -190,7 +190,9 @@ def _group(
     group = launch.group
     nodes = list(launch.origins)
     kinds = {"reduction": r.GroupKind.REDUCTION, "pointwise": r.GroupKind.POINTWISE}
-    if len(group.loops) == 1:
+    if launch.parts > 1:
+        rule = "horizontal"
+    elif len(group.loops) == 1:
         rule = "inlined" if len(nodes) > 1 else "single"
     else:
         rule = "vertical" if "vertical" in group.rules else "horizontal"
@@ -214,6 +216,8 @@ def _group(
 
 def _reason(launch: Launch, rule: str) -> str:
     group = launch.group
+    if launch.parts > 1:
+        return f"The same code for {launch.parts} unrelated tensors: one launch in place of {launch.parts}."
     space = f"{group.xnumel:,}" + (f" x {group.rnumel:,}" if group.rvars else "")
     if rule == "single":
         return f"One op over {space} points; no neighbour shares data that fusing would save."

@@ -18,6 +18,7 @@ from compiler.codegen.compile import CompiledKernel, compile_binary, load_functi
 from compiler.codegen.config import choose_config, configs, grid_of
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.wrapper import generate_wrapper
+from compiler.combine import combine
 from compiler.errors import CompileError, sentence
 from compiler.fusion import Partition, partition
 from compiler.ir import Program
@@ -222,6 +223,8 @@ def compile_region(
         parts = partition(program, options)
     with stage("generate", 0.3, 0.4):
         steps = schedule(parts, program, options)
+        if options.horizontal_fusion:
+            steps = combine(steps)
     with stage("plan", 0.4, 0.45):
         plan = plan_memory(steps, program, options)
     with stage("compile", 0.45, 1.0):

@@ -20,6 +20,7 @@ class Launch:
     group: FusionGroup
     kernel: KernelSource
     stored: tuple[Buffer, ...]
+    parts: int = 1  # how many launches this one was made of (``combine.py``)
 
     @property
     def reads(self) -> tuple[str, ...]:

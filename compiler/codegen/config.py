@@ -144,6 +144,8 @@ def _elements(blocks: dict[str, int]) -> int:
 
 def grid_of(kernel: KernelSource, config: KernelConfig) -> tuple[int, int, int]:
     """How many programs run along x, y and z."""
+    if kernel.parts:
+        return sum(-(-length // config.blocks["XBLOCK"]) for length in kernel.parts), 1, 1
     programs = [a for a in reversed(kernel.domain.axes) if a.prefix != "r"]
     sizes = [-(-a.numel // config.blocks[f"{a.prefix.upper()}BLOCK"]) for a in programs]
     sizes += [1] * (3 - len(sizes))

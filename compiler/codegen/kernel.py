@@ -27,7 +27,7 @@ class KernelSource:
 
     ``source`` contains ``{name}`` where the kernel's name goes. ``arguments`` are the buffers in the order of the
     pointer parameters, ``stored`` those among them that it writes. ``lines`` maps a line number of the source to the
-    FX nodes it computes.
+    FX nodes it computes. ``parts`` are the lengths of the kernels that were joined into this one (``combined.py``).
     """
 
     source: str
@@ -38,6 +38,7 @@ class KernelSource:
     lines: dict[int, list[str]]
     flops: int
     bytes: int
+    parts: tuple[int, ...] = ()
 
 
 def generate_kernel(group: FusionGroup, needed: Sequence[str], options: Options = DEFAULTS) -> KernelSource:
