@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -36,6 +37,9 @@ from compiler.runtime.executable import (
 from compiler.runtime.observe import Mark, Observer
 from compiler.targets import local_target, resolve
 from compiler.without_values import by_shape
+
+if TYPE_CHECKING:
+    from compiler.runtime.partitioned import PartitionedRegion
 
 _OWN_SETTINGS = frozenset({"session", "cuda_graph", "graph_capacity", "on_graphed_region", "executable", "observer"})
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
@@ -161,15 +165,33 @@ def _compiler(session: Session, kind: str, number: int) -> GraphCompiler:
     name = kind if number == 0 else f"{kind}_{number}"
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        static = static_inputs(graph, kind)
+        # asked now, for graphs of other sizes are compiled when AOTAutograd has long forgotten
+        facts = _Facts(name, kind, static_inputs(graph, kind), _returned_outputs() if kind == "forward" else None)
         if any(not isinstance(x, torch.Tensor) for x in inputs):
-            return boxed(Specializing(lambda g: _build(session, g, name, kind, static), graph))
-        return boxed(_build(session, graph, name, kind, static))
+            return boxed(Specializing(lambda g: _build(session, g, facts), graph, session.graph_capacity))
+        return boxed(_build(session, graph, facts).run)
 
     return compile_graph
 
 
-def _build(session: Session, graph: torch.fx.GraphModule, name: str, kind: str, static: frozenset[int]) -> Region:
+class _Facts(NamedTuple):
+    """What AOTAutograd says of a graph; ``returned`` counts a forward's outputs that go to the user."""
+
+    name: str
+    kind: str
+    static: frozenset[int]
+    returned: int | None
+
+
+class Built(NamedTuple):
+    """A compiled region; ``release`` lets go of its CUDA Graphs, which are captured again when they are needed."""
+
+    run: Region
+    release: Callable[[], None] | None = None
+
+
+def _build(session: Session, graph: torch.fx.GraphModule, facts: _Facts) -> Built:
+    name, kind, static, _ = facts
     try:
         region = compile_region(
             graph,
@@ -186,22 +208,26 @@ def _build(session: Session, graph: torch.fx.GraphModule, name: str, kind: str, 
         region = eager_region(graph, name, kind, error)
     session.regions.append(region)
     if region.fallback is not None:
-        return as_captured(region)
+        return Built(as_captured(region))
     if session.executable is not None:
         run = emptying(session.executable(region))
     else:
         run = executable_of(region, session.library, static, session.observer)
     launchers = launchers_of(region, session.library) if session.cuda_graph and _on_gpu(region) else None
-    return run if launchers is None else emptying(_graphed(session, region, run, launchers, static))
+    if launchers is None:
+        return Built(run)
+    graphed = _graphed(session, region, run, launchers, facts)
+    return Built(emptying(graphed), graphed.release)
 
 
 def _graphed(
-    session: Session, region: CompiledRegion, run: Region, launchers: Mapping[str, Launcher], static: frozenset[int]
-) -> Region:
+    session: Session, region: CompiledRegion, run: Region, launchers: Mapping[str, Launcher], facts: _Facts
+) -> PartitionedRegion:
     from compiler.runtime.partitioned import GraphSettings, PartitionedRegion
     from compiler.runtime.pool import GraphPool
 
     session.graph_pool = session.graph_pool or GraphPool()
+    static = facts.static
     if region.kind == "backward":  # what the forward saved stays where its graph left it
         names = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
         static |= {index for index, name in enumerate(names) if not name.startswith("tangents")}
@@ -212,7 +238,7 @@ def _graphed(
         GraphSettings(session.graph_pool, session.observer, session.graph_capacity),
         static=static,
         mutated=mutated_inputs(region.graph),
-        returned=_returned_outputs() if region.kind == "forward" else None,
+        returned=facts.returned,
     )
     if session.on_graphed_region is not None:
         session.on_graphed_region(graphed)
@@ -341,20 +367,33 @@ def mutated_inputs(graph: torch.fx.GraphModule) -> frozenset[int]:
 
 
 class Specializing:
-    """A graph with sizes known only at run time, compiled once per combination of sizes that it meets."""
+    """A graph with sizes known only at run time, compiled once per combination of sizes that it meets.
 
-    def __init__(self, compile_static: Callable[[torch.fx.GraphModule], Any], graph: torch.fx.GraphModule) -> None:
+    The sizes used last keep their CUDA Graphs, ``graph_capacity`` of them.
+    """
+
+    def __init__(
+        self, compile_static: Callable[[torch.fx.GraphModule], Built], graph: torch.fx.GraphModule, graph_capacity: int
+    ) -> None:
         self._compile = compile_static
         self._graph = graph
-        self._compiled: dict[tuple[Any, ...], Any] = {}
+        self._capacity = graph_capacity
+        self._compiled: dict[tuple[Any, ...], Built] = {}
+        self._captured: OrderedDict[tuple[Any, ...], Callable[[], None]] = OrderedDict()  # by use
 
     def __call__(self, args: list[Any]) -> Any:
         """Compile for these sizes if they are new, and run."""
         key = tuple((tuple(a.shape), tuple(a.stride())) if isinstance(a, torch.Tensor) else a for a in args)
-        run = self._compiled.get(key)
-        if run is None:
-            run = self._compiled[key] = self._compile(specialize(self._graph, args))
-        return run(args)
+        built = self._compiled.get(key)
+        if built is None:
+            built = self._compiled[key] = self._compile(specialize(self._graph, args))
+        if built.release is not None:
+            self._captured[key] = built.release
+            self._captured.move_to_end(key)
+            if len(self._captured) > self._capacity:
+                _, release = self._captured.popitem(last=False)
+                release()
+        return built.run(args)
 
 
 def specialize(graph: torch.fx.GraphModule, args: Sequence[Any]) -> torch.fx.GraphModule:

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from compiler.backend import Session, fusescope, mutated_inputs, specialize
+from compiler.backend import Built, Session, Specializing, fusescope, mutated_inputs, specialize
 from compiler.dynamo_log import watch_dynamo
 from compiler.region import KernelLibrary
 from compiler.report import ExternReason
@@ -247,6 +247,23 @@ def test_specialising_gives_every_node_static_sizes() -> None:
     values = [node.meta["val"] for node in fixed.graph.nodes if node.op != "output"]
     assert [tuple(v.shape) for v in values] == [(9, 4), (9, 4), (4,)]
     assert all(isinstance(size, int) for v in values for size in v.shape)
+
+
+def test_sizes_used_last_keep_their_graphs() -> None:
+    graph = capture(lambda x: x.exp().sum(0), torch.randn(3, 4))
+    events: list[str] = []
+
+    def compile_static(fixed: torch.fx.GraphModule) -> Built:
+        size = next(iter(fixed.graph.nodes)).meta["val"].shape[0]
+        events.append(f"compile {size}")
+        return Built(lambda args: fixed(*args), lambda: events.append(f"release {size}"))
+
+    run = Specializing(compile_static, graph, graph_capacity=2)
+    for size in (3, 5, 3, 7, 5, 3):
+        x = torch.randn(size, 4)
+        (got,) = run([x])
+        torch.testing.assert_close(got, x.exp().sum(0))
+    assert events == ["compile 3", "compile 5", "compile 7", "release 5", "release 3", "release 7"]
 
 
 def test_data_dependent_sizes_run_through_the_library(session: Session) -> None:

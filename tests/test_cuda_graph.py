@@ -219,6 +219,20 @@ def test_of_the_inputs_of_a_library_call_only_those_that_move_are_copied() -> No
     assert len(recorder.recordings) == 3
 
 
+def test_graphs_that_were_let_go_are_captured_again() -> None:
+    graphed, recorder = region(affine, {1}, uses=USES)
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    kept = check(graphed, affine, [x, weight])
+    before = [value.clone() for value in kept]
+    graphed.release()
+    assert graphed.facts().captures == 1
+    check(graphed, affine, [x + 1, weight])
+    check(graphed, affine, [x + 2, weight])
+    torch.testing.assert_close(list(kept), before)
+    assert len(recorder.recordings) == 2
+    assert graphed.facts().captures == 2
+
+
 def test_outputs_are_the_graphs_memory_while_nobody_keeps_them() -> None:
     graphed, recorder = region(affine, {1})
     inputs = [torch.randn(3, 4), torch.randn(4)]

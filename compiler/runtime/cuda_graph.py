@@ -234,11 +234,25 @@ class GraphedRegion:
         """Calls that a graph served, of the graphs that are kept."""
         return sum(graph.replays for variants in self._graphs.values() for graph in variants)
 
+    def release(self) -> None:
+        """Let go of all graphs; calls capture new ones."""
+        with self._pool.lock:
+            for variants in self._graphs.values():
+                for graph in variants:
+                    self._recorder.wait(graph.device)  # a graph must not be freed while the GPU runs it
+            self._graphs.clear()
+            self.latest = None
+
     def facts(self) -> CudaGraph:
         """The graph captured last, and every reason for which a call ran without one."""
         graph = self.latest
         if graph is None:
-            return CudaGraph(capturable=not self._gave_up, skip_reasons=list(self._reasons))
+            return CudaGraph(
+                capturable=not self._gave_up,
+                skip_reasons=list(self._reasons),
+                captures=self._captures,
+                recaptures=dict(self._recaptures),
+            )
         return msgspec.structs.replace(
             graph.recorded.facts,
             skip_reasons=list(self._reasons),

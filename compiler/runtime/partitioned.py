@@ -112,6 +112,11 @@ class PartitionedRegion:
         """Graphs that calls have replayed, of those that are kept."""
         return sum(graphed.replays for graphed in self.graphs)
 
+    def release(self) -> None:
+        """Let go of the graphs; calls capture new ones."""
+        for graphed in self.graphs:
+            graphed.release()
+
     def facts(self) -> CudaGraph:
         """What capture made of the region, its parts added up."""
         if self._single is not None:

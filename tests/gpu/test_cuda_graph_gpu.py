@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from compiler.backend import fusescope  # noqa: E402
 from compiler.runtime.cuda_graph import GraphedRegion  # noqa: E402
 
 pytestmark = pytest.mark.gpu
@@ -230,3 +231,23 @@ def test_nested_in_an_outer_capture() -> None:
     x.copy_(cuda(4, 16))
     outer.replay()
     torch.testing.assert_close(hidden, block([x, weight])[0])
+
+
+def test_sizes_that_change_keep_the_graphs_used_last() -> None:
+    regions: list[Any] = []
+    options = {"cuda_graph": True, "graph_capacity": 2, "on_graphed_region": regions.append}
+
+    def function(x: Any) -> Any:
+        return torch.softmax(x * 2, -1).sum(0)
+
+    compiled = torch.compile(function, backend=fusescope, options=options, dynamic=True)
+    for _ in range(2):
+        for size in (8, 16, 24):
+            for _ in range(3):
+                x = torch.randn(size, 64, device="cuda")
+                torch.testing.assert_close(compiled(x), function(x))
+    facts = [region.facts() for region in regions]
+    assert len(facts) == 3
+    assert sum(found.captured for found in facts) == 2
+    assert [found.captures for found in facts] == [2, 2, 2]
+    assert all(not found.skip_reasons for found in facts)
