@@ -46,6 +46,11 @@ def pools(x: Tensor) -> list[Tensor]:
     return [largest, positions, back, means, aten.avg_pool2d_backward.default(means, x, *geometry)]
 
 
+def float8(x: Tensor) -> list[Tensor]:
+    small, large = (x * 3).to(torch.float8_e4m3fn), (x * 1e5).to(torch.float8_e5m2)
+    return [small.float().sum(1), large.half() + small.half(), x.amax(1)]
+
+
 def integers(n: Tensor) -> list[Tensor]:
     return [
         n << 2,
@@ -76,6 +81,7 @@ FAMILIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "random numbers": (random_numbers, (torch.randn(16, 40).half(),)),
     "places": (places, (torch.randn(16, 40),)),
     "resolutions": (resolutions, (torch.randn(2, 3, 6, 8),)),
+    "float8": (float8, (torch.randn(16, 40),)),
     "whole numbers": (integers, (torch.randint(0, 9, (16, 40)),)),
     "pools": (pools, (torch.randn(2, 4, 19, 21).to(memory_format=torch.channels_last),)),
     "scans": (scans, (torch.randn(300, 40).half(), torch.randint(-24, 25, (3, 9001)) / 8)),

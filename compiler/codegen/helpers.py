@@ -88,6 +88,45 @@ def order_value(key):
         value = tl.where(key < 0, key ^ 0x7FFFFFFF, key).to(tl.float32, bitcast=True)
     return value
 """,
+    "to_e4m3": """@triton.jit
+def to_e4m3(x, overflow: tl.constexpr):
+    # to the nearest even; there is no infinity: what is too large becomes what this version of torch makes of it
+    bits = x.to(tl.int32, bitcast=True)
+    size = bits & 0x7FFFFFFF
+    # adding 2**14 leaves the digits of a number without a leading one at the end, rounded
+    small = (size.to(tl.float32, bitcast=True) + 16384.0).to(tl.int32, bitcast=True) - (141 << 23)
+    large = (size - (120 << 23) + 0x7FFFF + ((size >> 20) & 1)) >> 20
+    code = tl.where(size < (121 << 23), small, tl.where((size >= (1087 << 20)) | (large >= 0x7F), overflow, large))
+    code = tl.where(size > (255 << 23), 0x7F, code)
+    return (code | ((bits >> 24) & 0x80)).to(tl.uint8)
+""",
+    "from_e4m3": """@triton.jit
+def from_e4m3(code):
+    size = code.to(tl.int32) & 0x7F
+    large = ((size << 20) + (120 << 23)).to(tl.float32, bitcast=True)
+    value = tl.where(size < 8, size.to(tl.float32) * (1.0 / 512), large)
+    value = tl.where(size == 0x7F, float("nan"), value)
+    return value * tl.where(code.to(tl.int32) >= 0x80, -1.0, 1.0)
+""",
+    "to_e5m2": """@triton.jit
+def to_e5m2(x, overflow: tl.constexpr):
+    # to the nearest even; what is too large becomes infinite
+    bits = x.to(tl.int32, bitcast=True)
+    size = bits & 0x7FFFFFFF
+    small = (size.to(tl.float32, bitcast=True) + 128.0).to(tl.int32, bitcast=True) - (134 << 23)
+    large = (size - (112 << 23) + 0xFFFFF + ((size >> 21) & 1)) >> 21
+    code = tl.where(size < (113 << 23), small, large)
+    code = tl.where(size >= (143 << 23), tl.where(size > (255 << 23), 0x7F, overflow), code)
+    return (code | ((bits >> 24) & 0x80)).to(tl.uint8)
+""",
+    "from_e5m2": """@triton.jit
+def from_e5m2(code):
+    size = code.to(tl.int32) & 0x7F
+    large = ((size << 21) + (112 << 23)).to(tl.float32, bitcast=True)
+    value = tl.where(size < 4, size.to(tl.float32) * (1.0 / 65536), large)
+    value = tl.where(size >= 0x7C, ((size << 21) | 0x7F800000).to(tl.float32, bitcast=True), value)
+    return value * tl.where(code.to(tl.int32) >= 0x80, -1.0, 1.0)
+""",
     "random_words": """@triton.jit
 def random_words(seed, counter):
     low = counter.to(tl.uint32)

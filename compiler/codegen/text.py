@@ -20,7 +20,11 @@ POINTER_TYPES = {
     torch.int64: "*i64",
     torch.uint8: "*u8",
     torch.bool: "*i1",
+    # read and written as codes: Triton's own conversions saturate where torch's overflow, and need newer GPUs
+    torch.float8_e4m3fn: "*u8",
+    torch.float8_e5m2: "*u8",
 }
+FLOAT8 = {torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2"}
 
 TRITON_TYPES = {
     torch.float16: "tl.float16",
@@ -38,7 +42,12 @@ TRITON_TYPES = {
 
 def is_half(dtype: torch.dtype) -> bool:
     """Whether values of the dtype are carried as float32."""
-    return dtype in (torch.float16, torch.bfloat16)
+    return dtype in (torch.float16, torch.bfloat16, *FLOAT8)
+
+
+def code_of(value: bool | int | float, dtype: torch.dtype) -> str:
+    """The code of a number in a dtype of ``FLOAT8``."""
+    return str(int(torch.tensor(float(value)).to(dtype).view(torch.uint8)))
 
 
 def carrier(dtype: torch.dtype) -> torch.dtype:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from compiler.codegen.domain import Axis, Domain, axis_variables, fold_axes
-from compiler.codegen.text import TRITON_TYPES, carrier, index_text, is_half, literal
+from compiler.codegen.text import FLOAT8, TRITON_TYPES, carrier, code_of, index_text, is_half, literal
 from compiler.index import Expr, IndirectVar, LoopVar
 from compiler.ir import (
     Buffer,
@@ -165,6 +165,9 @@ class ValuePrinter:
         name = self._tensor(arg)
         if target is torch.bool:
             return self._assign(f"{name} != 0", value)
+        if target in FLOAT8:
+            wide = "" if carrier(source) is torch.float32 else ".to(tl.float32)"
+            return self._assign(self._decoded(self._encoded(f"{name}{wide}", target), target), value)
         if is_half(target):
             # torch, too, goes through float32; from float64 or integers Triton has no direct way
             wide = "" if carrier(source) is torch.float32 else ".to(tl.float32)"
@@ -181,6 +184,15 @@ class ValuePrinter:
         """Print a scan along r; its name."""
         raise NotImplementedError
 
+    def _encoded(self, text: str, dtype: torch.dtype) -> str:
+        """A float32 as the code of a dtype of ``FLOAT8``."""
+        self.helpers[f"to_{FLOAT8[dtype]}"] = None
+        return f"to_{FLOAT8[dtype]}({text}, {code_of(float('inf'), dtype)})"
+
+    def _decoded(self, text: str, dtype: torch.dtype) -> str:
+        self.helpers[f"from_{FLOAT8[dtype]}"] = None
+        return f"from_{FLOAT8[dtype]}({text})"
+
     def _load_text(self, load: Load) -> str:
         pointer = self.pointers[load.buffer.name][0]
         index = self._index_text(load.index)
@@ -190,7 +202,7 @@ class ValuePrinter:
             masks = [self._name(load.mask), *self._masks_of_value(load.mask), *masks]
         masks = list(dict.fromkeys(masks))
         if masks:
-            other = literal(load.other, load.dtype)
+            other = code_of(load.other, load.dtype) if load.dtype in FLOAT8 else literal(load.other, load.dtype)
             options += f", {' & '.join(masks)}, other={other}"
         if self.domain.r is not None and not self.persistent and load.index.free_symbols & self.rvars:
             # a row that is read again in a later pass should stay in cache
@@ -200,7 +212,9 @@ class ValuePrinter:
         if load.mask is not None and (wider or not all_symbols(load.index)):
             address = _spread(index, load.index, self._block_shape(self._element[id(load)]))
         text = f"tl.load({pointer} + {address}{options})"
-        if is_half(load.dtype):
+        if load.dtype in FLOAT8:
+            text = self._decoded(text, load.dtype)
+        elif is_half(load.dtype):
             text += ".to(tl.float32)"
         elif load.dtype is torch.bool:
             text += ".to(tl.int1)"
@@ -230,6 +244,8 @@ class ValuePrinter:
             return
         self._print(store.value)
         name = self._operand(store.value)
+        if store.buffer.dtype in FLOAT8:
+            name = self._encoded(self._tensor(store.value), store.buffer.dtype)
         text = self._index_text(store.index)
         axes = self.domain.axes
         masks = [f"{a.prefix}mask" for a in axes if a.prefix != "r" or store.element]
@@ -256,7 +272,9 @@ class ValuePrinter:
         address = f"{self.pointers[store.buffer.name][0]} + {place}"
         function = "tl.store" if write.combine == "store" else f"tl.atomic_{write.combine}"
         order = "" if write.combine == "store" else ', sem="relaxed"'
-        text = f"tl.broadcast_to({self._tensor(write.value)}, {shape})"
+        name = self._tensor(write.value)
+        name = self._encoded(name, write.dtype) if write.dtype in FLOAT8 else name
+        text = f"tl.broadcast_to({name}, {shape})"
         self._line(f"{function}({address}, {text}, {' & '.join(masks)}{order})", write)
 
     def _index_text(self, index: Expr) -> str:

@@ -23,6 +23,8 @@ SUPPORTED_DTYPES = frozenset(
         torch.int64,
         torch.uint8,
         torch.bool,
+        torch.float8_e4m3fn,
+        torch.float8_e5m2,
     }
 )
 

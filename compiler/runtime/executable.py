@@ -11,6 +11,7 @@ import torch
 
 from compiler.codegen.compile import CompiledKernel, constexpr_values
 from compiler.codegen.config import grid_of, interpreter_config
+from compiler.codegen.text import FLOAT8
 from compiler.ir import Buffer
 from compiler.runtime.observe import Mark, Observer
 
@@ -49,7 +50,8 @@ def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
     config = interpreter_config(kernel.source, kernel.config)
     grid = grid_of(kernel.source, config)
 
-    def run(*tensors: torch.Tensor) -> None:
+    def run(*given: torch.Tensor) -> None:
+        tensors = [t.view(torch.uint8) if t.dtype in FLOAT8 else t for t in given]
         with np.errstate(all="ignore"):  # lanes that a mask discards may divide by zero
             try:
                 function[grid](*tensors, **config.blocks)

@@ -255,6 +255,32 @@ def test_powers_and_shifts_of_whole_numbers(dtype: torch.dtype) -> None:
         check(lambda x, n: [x ** (-n), x << -n, x >> -n], x, amounts)
 
 
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_float8(dtype: torch.dtype) -> None:
+    """Every code is read as the number that torch reads, and numbers near any code are written as torch writes them."""
+    codes = torch.arange(256, dtype=torch.uint8).view(dtype)
+    numbers = codes.float()
+    (result, half, wide), _ = generated(lambda x: [x.float(), x.half() * 2, x.double() + 1], codes)
+    torch.testing.assert_close(result, numbers, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(half, codes.half() * 2, rtol=0, atol=0, equal_nan=True)
+    torch.testing.assert_close(wide, codes.double() + 1, rtol=0, atol=0, equal_nan=True)
+    between = torch.cat([numbers * (1 + 2.0**-e * s) for e in range(2, 12) for s in (-1, 1)])
+    more = torch.tensor([448.0, 463.9, 464, 464.1, 479, 480, 57344, 61439, 61440, 1e30, 3e-5, 2**-10, 2**-17, math.inf])
+    x = torch.cat([between, more, -more])
+
+    def function(x: Tensor) -> list[Tensor]:
+        twice = (x.to(dtype).float() + x).double()
+        return [x.to(dtype), twice.to(dtype), x.half().to(dtype), F.pad(x.to(dtype), (1, 2))]
+
+    results, region = generated(function, x)
+    assert len(launches(region)) == 2
+    for found, expected in zip(results, function(x), strict=True):
+        assert found.dtype is dtype
+        torch.testing.assert_close(found.float(), expected.float(), rtol=0, atol=0, equal_nan=True)
+        signs = (found.float().signbit() == expected.float().signbit()) | expected.float().isnan()
+        assert bool(signs.all())
+
+
 PAIRS = [
     (torch.float16, torch.float32), (torch.bfloat16, torch.float16), (torch.int32, torch.float16),
     (torch.int64, torch.int8), (torch.uint8, torch.int8), (torch.bool, torch.float32), (torch.bool, torch.int32),
