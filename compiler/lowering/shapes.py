@@ -12,6 +12,7 @@ from compiler.index import Index, floor_div, mod
 from compiler.ir import IndexValue, Lazy, Load, Value, rewrite
 from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.ops import cast, const, op
+from compiler.report import ExternReason
 
 aten = torch.ops.aten
 
@@ -52,7 +53,8 @@ def cat(scope: Scope, tensors: Sequence[Lazy], dim: int = 0) -> Lazy:
     at = dim % output.dim()
     pieces = [t for t in pieces if t.size[at] > 0]
     if len(pieces) > MAX_CAT_INPUTS:
-        raise NotLowered(f"cat of {len(pieces)} tensors, more than {MAX_CAT_INPUTS}")
+        reason = ExternReason.LIBRARY_IS_FASTER
+        raise NotLowered(f"cat of {len(pieces)} tensors, more than {MAX_CAT_INPUTS}: one call copies them all", reason)
     ends: list[int] = []
     for piece in pieces:
         ends.append((ends[-1] if ends else 0) + piece.size[at])

@@ -19,6 +19,29 @@ def test_numbers(name: str) -> None:
     check(function, *pytree.tree_map_only(torch.Tensor, lambda x: x.cuda(), inputs))
 
 
+class Cache(torch.nn.Module):
+    """Keys written into a buffer, and read with all that were written before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(4, 64, 32))
+
+    def forward(self, key: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        self.keys.index_copy_(1, place, key.sin())
+        return self.keys.sum(1)
+
+
+@pytest.mark.parametrize("graphed", [False, True])
+def test_a_cache_is_written_in_place(graphed: bool) -> None:
+    eager, model = Cache().cuda(), Cache().cuda()
+    run = torch.compile(model, backend="fusescope", options={"cuda_graph": graphed})
+    with torch.no_grad():
+        for step in range(6):
+            key, place = torch.randn(4, 2, 32, device="cuda"), torch.tensor([2 * step, 2 * step + 1], device="cuda")
+            torch.testing.assert_close(run(key, place), eager(key, place))
+            torch.testing.assert_close(model.keys, eager.keys)
+
+
 def test_a_position_outside_stops_the_program() -> None:
     """In a process of its own: an assertion on the device ends every later call, too."""
     script = """
