@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from app.diff import Diff
+from app.diff import Diff, Status
 from views.code_view import CodeView
 from views.compare_rows import (
     FIGURE_COLUMNS,
@@ -95,6 +95,9 @@ class ComparePanel(QWidget):
         for part in (*self._parts, self._titles, self._told, self._pages):
             part.setVisible(diff is not None)
         self._empty.setVisible(diff is None)
+        if diff is not None:  # an empty table would look as if nothing had been compared
+            groups = [group for region in diff.regions for group in region.groups]
+            self.all.setChecked(all(group.status is Status.SAME for group in groups))
         self._fill()
 
     def _head(self) -> QHBoxLayout:

@@ -107,8 +107,8 @@ class MainWindow(QMainWindow):
     def open_report(self, report: Report, title: str, layouts: dict[str, bytes] | None = None) -> None:
         """Show ``report``, not saved yet; ``title`` is its source as the toolbar shows it."""
         self._show_report(report, None, layouts or {}, modified=True, loaded=False)
+        self.toolbar.show_report(report)
         self.toolbar.source.setText(title)
-        self.toolbar.show_target(report.target)
 
     def show_session(self, session: Session) -> None:
         """Show a session read from a file."""
@@ -118,9 +118,7 @@ class MainWindow(QMainWindow):
             if stored is not None:
                 layouts[region.name] = stored
         self._show_report(session.report, session.path, layouts, modified=False, loaded=False)
-        self.toolbar.source.setText(session.report.source)
-        self.toolbar.train.setChecked(session.report.training)
-        self.toolbar.show_target(session.report.target)
+        self.toolbar.show_report(session.report)
         self._remember(str(session.path.resolve()))
 
     def compile(self) -> None:
@@ -247,9 +245,7 @@ class MainWindow(QMainWindow):
         self._compare = CompareControl(made.panels.compare, self.compile_control.start, self._dialogs, self)
         self._compare.message.connect(self.post)
         self._compare.compared.connect(lambda _: made.show_panel(made.panels.compare))
-        self._compare.show_requested.connect(
-            lambda report: self._show_report(report, None, {}, modified=True, loaded=False)
-        )
+        self._compare.show_requested.connect(lambda report: self.open_report(report, report.source))
         return made
 
     def _commands(self) -> Commands:

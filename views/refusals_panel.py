@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QLineEdit, QTreeView, QVBoxLayout, QWidget
 
 from compiler.report import Report
@@ -22,6 +23,8 @@ class RefusalsPanel(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._report: Report | None = None
+        self._filled: Report | None = None
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 8, 6, 4)
@@ -62,13 +65,26 @@ class RefusalsPanel(QWidget):
 
     def set_report(self, report: Report) -> None:
         """Show another report's refusals."""
-        self.tree.setColumnHidden(3, len(report.regions) < 2)
-        self.model.set_report(report)
+        self._report = report
+        if self.isVisible():
+            self._fill()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make the rows when they are first seen."""
+        super().showEvent(event)
+        self._fill()
 
     @property
     def count(self) -> int:
         """Refusals of the report."""
-        return self.model.count
+        return sum(len(region.refusals) for region in self._report.regions) if self._report is not None else 0
+
+    def _fill(self) -> None:
+        report = self._report
+        if report is not None and report is not self._filled:
+            self._filled = report
+            self.tree.setColumnHidden(3, len(report.regions) < 2)
+            self.model.set_report(report)
 
     def _filter(self, text: str) -> None:
         self.model.set_filter(text)

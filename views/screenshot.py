@@ -32,10 +32,11 @@ def screenshot(
     select: str = "",
     size: tuple[int, int] = (1440, 900),
     theme: str = "light",
+    compare: Report | None = None,
 ) -> None:
     """Write a picture of the window that shows ``report`` (the start page where it is None) to ``out``.
 
-    ``view`` is one of VIEWS, ``select`` a group, an extern call or an FX node.
+    ``view`` is one of VIEWS, ``select`` a group, an extern call or an FX node, ``compare`` what to compare it with.
 
     Raises:
         ValueError: no such view, or nothing called ``select``.
@@ -62,6 +63,9 @@ def screenshot(
                 tabs.setCurrentWidget(tabs.programs if is_program else getattr(tabs, view))
                 if is_program:
                     tabs.programs.show_text(view)
+        if compare is not None and window.session.report is not None:
+            window.compare_control.pair(window.session.report, compare)
+            _wait(lambda: window.workspace.panels.compare.diff is not None, _LAYOUT_S)
         if select:
             _select(window, select)
     _settle(_SETTLE_S)

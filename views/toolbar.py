@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QSizePolicy, QToolBar, QWidget
 
-from compiler.report import Target
+from compiler.report import Report, Target
 from views.icons import icon
 from views.theme import Theme
 from views.widgets import icon_button, push_button, recolor
@@ -110,6 +110,13 @@ class Toolbar(QToolBar):
         self.target.clear()
         self.target.addItem(text, "")
         self.target.setEnabled(False)
+
+    def show_report(self, report: Report) -> None:
+        """What a report was made of, so that Compile makes it again."""
+        self.source.setText(report.source)
+        self.train.setChecked(report.training)
+        self.compiler.setCurrentIndex(max(self.compiler.findData(report.compiler), 0))
+        self.show_target(report.target)
 
     def show_target(self, target: Target) -> None:
         """A report's target, while no worker has said what can be compiled for."""

@@ -91,6 +91,7 @@ def build_parser() -> Parser:
     add.add_argument("session", type=Path, metavar="X.fscope", help=_SESSION_HELP)
     add.add_argument("--view", default="", metavar="NAME", help="the tab in front")
     add.add_argument("--select", default="", metavar="NAME", help="the group or node to select")
+    add.add_argument("--compare", type=Path, metavar="Y.fscope", help="compared with this session, as view 'compare'")
     add.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH", help="in pixels (default: 1600x1000)")
     add.add_argument("--theme", choices=("light", "dark"), default="light")
     add.add_argument("-o", "--output", type=Path, required=True, metavar="X.png", help="the picture to write")

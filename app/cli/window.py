@@ -34,6 +34,7 @@ def screenshot(options: argparse.Namespace) -> int:
             view=options.view or "graph",
             select=options.select,
             size=options.size,
+            compare=open_session(options.compare).report if options.compare else None,
             theme=options.theme,
         )
     except ValueError as error:
