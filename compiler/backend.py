@@ -61,6 +61,7 @@ class Session:
     graph_capacity: int = 4
     graph_pool: Any = None  # of every graphed region; made with the first
     regions: list[CompiledRegion] = field(default_factory=list)
+    specialized: dict[str, str] = field(default_factory=dict)  # region -> why it is compiled anew for every size
 
     def span(self) -> tuple[float, float]:
         """The next region's part of the progress bar: each takes half of what is left."""
@@ -167,11 +168,29 @@ def _compiler(session: Session, kind: str, number: int) -> GraphCompiler:
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         # asked now, for graphs of other sizes are compiled when AOTAutograd has long forgotten
         facts = _Facts(name, kind, static_inputs(graph, kind), _returned_outputs() if kind == "forward" else None)
-        if any(not isinstance(x, torch.Tensor) for x in inputs):
+        if not any(isinstance(x, torch.SymInt) for x in symbolic_inputs(graph)):
+            return boxed(_build(session, graph, facts).run)
+        try:
+            return boxed(_build(session, graph, facts).run)
+        except CompileError as error:
+            session.specialized[name] = str(error)
             return boxed(Specializing(lambda g: _build(session, g, facts), graph, session.graph_capacity))
-        return boxed(_build(session, graph, facts).run)
 
     return compile_graph
+
+
+def symbolic_inputs(graph: torch.fx.GraphModule) -> list[Any]:
+    """The numbers that a graph's inputs bring along: those that are inputs, and the sizes of tensors."""
+    numbers: list[Any] = []
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            value = node.meta.get("val")
+            numbers += [*value.shape, *value.stride()] if _is_strided(value) else [value]
+    return numbers
+
+
+def _is_strided(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
 
 
 class _Facts(NamedTuple):
@@ -367,7 +386,7 @@ def mutated_inputs(graph: torch.fx.GraphModule) -> frozenset[int]:
 
 
 class Specializing:
-    """A graph with sizes known only at run time, compiled once per combination of sizes that it meets.
+    """A graph that no one program serves at every size, compiled once per combination of sizes that it meets.
 
     The sizes used last keep their CUDA Graphs, ``graph_capacity`` of them.
     """

@@ -28,11 +28,12 @@ from typing import Any
 import sympy
 
 from compiler.errors import CompileError, sentence
-from compiler.index import Expr, LoopVar, coefficients, contiguous_strides, floor_div, mod, product, substitute
-from compiler.ir import Extern, Load, Loop, Program, ScalarRef, Step, TensorRef, Value, rewrite
+from compiler.index import Expr, LoopVar, bounds, coefficients, contiguous_strides, floor_div, mod, substitute
+from compiler.ir import Extern, Load, Loop, Program, ScalarRef, Step, TensorRef, Value, rewrite, symbols_of
 from compiler.ops import cast, const, op, round_to
 from compiler.options import DEFAULTS, Options
 from compiler.report import RefusalRule
+from compiler.sizes import Size, as_size, divide, hint, product
 
 MAX_ROUNDS = 8
 
@@ -61,12 +62,12 @@ class FusionGroup:
         return (*self.reads, *self.scattered.values())
 
     @property
-    def xnumel(self) -> int:
+    def xnumel(self) -> Size:
         """Output points."""
         return product([v.extent for v in self.xvars])
 
     @property
-    def rnumel(self) -> int:
+    def rnumel(self) -> Size:
         """Points reduced into one; 1 where nothing is reduced."""
         return product([v.extent for v in self.rvars])
 
@@ -105,19 +106,19 @@ def partition(program: Program, options: Options = DEFAULTS) -> Partition:
 # --- matching iteration spaces -------------------------------------------------------------------------------------
 
 
-def match_dims(host: Sequence[tuple[int, LoopVar]], guest: Sequence[tuple[int, LoopVar]]) -> Mapping | None:
+def match_dims(host: Sequence[tuple[Size, LoopVar]], guest: Sequence[tuple[Size, LoopVar]]) -> Mapping | None:
     """Map the guest's variables to the host's so that both walk the same addresses.
 
     ``host`` and ``guest`` list (stride, variable) of one access each, strides non-zero. Both are peeled from the
     smallest stride up; where extents differ the larger variable is split. None where the addresses differ.
     """
-    hosts = [(s, v.extent, v) for s, v in sorted(host, key=lambda p: p[0])]
-    guests = [(s, v.extent, v) for s, v in sorted(guest, key=lambda p: p[0])]
+    hosts = [(s, v.extent, v) for s, v in sorted(host, key=lambda p: hint(p[0]))]
+    guests = [(s, v.extent, v) for s, v in sorted(guest, key=lambda p: hint(p[0]))]
     parts: dict[LoopVar, list[Expr]] = defaultdict(list)
-    scale: dict[LoopVar, int] = defaultdict(lambda: 1)
+    scale: dict[LoopVar, Size] = defaultdict(lambda: 1)
     h = g = 0
-    host_rest: tuple[int, int, Expr] | None = None
-    guest_rest: tuple[int, int, LoopVar] | None = None
+    host_rest: tuple[Size, Size, Expr] | None = None
+    guest_rest: tuple[Size, Size, LoopVar] | None = None
     while True:
         if host_rest is None and h < len(hosts):
             host_rest, h = hosts[h], h + 1
@@ -128,13 +129,15 @@ def match_dims(host: Sequence[tuple[int, LoopVar]], guest: Sequence[tuple[int, L
         (hs, he, hx), (gs, ge, gv) = host_rest, guest_rest
         if hs != gs:
             return None
-        common = min(he, ge)
-        if he % common or ge % common:
+        common = he if divide(ge, he) is not None else ge
+        host_more, guest_more = divide(he, common), divide(ge, common)
+        if host_more is None or guest_more is None:
             return None
-        parts[gv].append((hx if he == common else mod(hx, common)) * scale[gv])
-        scale[gv] *= common
-        host_rest = (hs * common, he // common, floor_div(hx, common)) if he > common else None
-        guest_rest = (gs * common, ge // common, gv) if ge > common else None
+        parts[gv].append(sympy.expand((hx if he == common else mod(hx, common)) * scale[gv]))
+        scale[gv] = as_size(scale[gv] * common)
+        stride = as_size(hs * common)
+        host_rest = (stride, host_more, floor_div(hx, common)) if host_more != 1 else None
+        guest_rest = (stride, guest_more, gv) if guest_more != 1 else None
     if host_rest is not None or guest_rest is not None:
         return None
     return {var: sympy.Add(*terms) for var, terms in parts.items()}
@@ -151,7 +154,7 @@ def _match_access(
     guest = coefficients(guest_index, guest_vars)
     if host is None or guest is None or host[1] != guest[1]:
         return None
-    if any(c < 0 for c in (*host[0].values(), *guest[0].values())):
+    if any(bounds(sympy.sympify(c))[0] < 0 for c in (*host[0].values(), *guest[0].values())):
         return None
     used = match_dims([(c, v) for v, c in host[0].items()], [(c, v) for v, c in guest[0].items()])
     free_host = [v for v in host_vars if v not in host[0]]
@@ -160,7 +163,7 @@ def _match_access(
     return None if used is None or free is None else {**used, **free}
 
 
-def _row_major(variables: Sequence[LoopVar]) -> list[tuple[int, LoopVar]]:
+def _row_major(variables: Sequence[LoopVar]) -> list[tuple[Size, LoopVar]]:
     return list(zip(contiguous_strides([v.extent for v in variables]), variables, strict=True))
 
 
@@ -258,9 +261,23 @@ class _Partitioner:
         effects = [i for i, s in enumerate(self.steps) if isinstance(s, Extern) and s.keeps_order]
         for earlier, later in itertools.pairwise(effects):
             after[earlier].add(later)
+        self._after_their_sizes(after)
         for position, targets in after.items():
             targets.discard(position)
         return after
+
+    def _after_their_sizes(self, after: dict[int, set[int]]) -> None:
+        """Whatever uses a size that a call finds out runs after that call."""
+        binder = {
+            binding.symbol: position
+            for position, step in enumerate(self.steps)
+            if isinstance(step, Extern)
+            for binding in step.bindings
+        }
+        for position, step in enumerate(self.steps) if binder else ():
+            for symbol in symbols_of(step):
+                if symbol in binder:
+                    after[binder[symbol]].add(position)
 
     def run(self) -> Partition:
         for _ in range(MAX_ROUNDS):

@@ -1,7 +1,8 @@
-"""Integer index algebra: loop variables with known extents, and division and remainder that simplify by them.
+"""Integer index algebra: loop variables with their extents, and division and remainder that simplify by them.
 
 Expressions are sympy. Every variable is a non-negative integer, so floor and truncating division agree and Triton's
-``//`` and ``%`` print them directly.
+``//`` and ``%`` print them directly. Extents, strides and divisors are sizes (``compiler/sizes.py``): ints, or
+monomials of size variables where they are known only at run time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import sympy
 
+from compiler.sizes import UNBOUNDED, Size, SizeVar, as_size, divide, hint, known_less, known_nonnegative, size_vars
+
 Expr = Any  # sympy.Expr; sympy ships no types
 Index = tuple[Expr, ...]
 
@@ -20,14 +23,14 @@ class LoopVar(sympy.Symbol):  # type: ignore[misc]
     """A loop variable that runs over 0 .. extent - 1."""
 
     __slots__ = ("extent",)
-    extent: int
+    extent: Size
 
-    def __new__(cls, name: str, extent: int) -> LoopVar:
+    def __new__(cls, name: str, extent: Size) -> LoopVar:
         var: LoopVar = sympy.Symbol.__xnew__(cls, name, integer=True, nonnegative=True)
         var.extent = extent
         return var
 
-    def __getnewargs_ex__(self) -> tuple[tuple[str, int], dict[str, Any]]:
+    def __getnewargs_ex__(self) -> tuple[tuple[str, Size], dict[str, Any]]:
         return (self.name, self.extent), {}
 
     def _hashable_content(self) -> tuple[Any, ...]:
@@ -38,16 +41,16 @@ class IndirectVar(sympy.Symbol):  # type: ignore[misc]
     """An index that a computed value supplies (gather, embedding): 0 <= value < extent, which the kernel checks."""
 
     __slots__ = ("extent", "value")
-    extent: int
+    extent: Size
     value: Any
 
-    def __new__(cls, value: Any, extent: int) -> IndirectVar:
+    def __new__(cls, value: Any, extent: Size) -> IndirectVar:
         var: IndirectVar = sympy.Symbol.__xnew__(cls, f"indirect{id(value):x}", integer=True, nonnegative=True)
         var.extent = extent
         var.value = value
         return var
 
-    def __getnewargs_ex__(self) -> tuple[tuple[Any, int], dict[str, Any]]:
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, Size], dict[str, Any]]:
         return (self.value, self.extent), {}
 
     def _hashable_content(self) -> tuple[Any, ...]:
@@ -75,8 +78,10 @@ def bounds(expr: Expr) -> tuple[int, int]:
     """The smallest and the largest value (both inclusive) that interval arithmetic gives ``expr``."""
     if expr.is_Integer:
         return int(expr), int(expr)
+    if isinstance(expr, SizeVar):
+        return expr.low, expr.high
     if isinstance(expr, LoopVar | IndirectVar):
-        return 0, max(expr.extent - 1, 0)
+        return 0, max(_highest(expr.extent) - 1, 0)
     if expr.is_Add:
         parts = [bounds(arg) for arg in expr.args]
         return sum(low for low, _ in parts), sum(high for _, high in parts)
@@ -87,59 +92,96 @@ def bounds(expr: Expr) -> tuple[int, int]:
             corners = (low * a, low * b, high * a, high * b)
             low, high = min(corners), max(corners)
         return low, high
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        low, high = bounds(expr.base)
+        return (low ** int(expr.exp), high ** int(expr.exp)) if low >= 0 else (-UNBOUNDED, UNBOUNDED)
     if isinstance(expr, Quotient):
-        (low, high), divisor = bounds(expr.args[0]), int(expr.args[1])
-        return low // divisor, high // divisor
+        (low, high), (least, _) = bounds(expr.args[0]), bounds(expr.args[1])
+        return (low // max(least, 1), high // max(least, 1)) if expr.args[1].is_Integer else (min(low, 0), high)
     if isinstance(expr, Remainder):
         high = bounds(expr.args[0])[1]
-        return 0, min(int(expr.args[1]) - 1, high)
+        return 0, min(bounds(expr.args[1])[1] - 1, high)
     raise TypeError(f"no bounds for {expr!r}")
 
 
-def _split_multiples(expr: Expr, divisor: int) -> tuple[Expr, Expr]:
+def _highest(size: Size) -> int:
+    return size if isinstance(size, int) else bounds(size)[1]
+
+
+@lru_cache(maxsize=1 << 14)
+def upper(expr: Expr) -> Expr:
+    """A bound from above (inclusive) of an index, as a polynomial of the size variables."""
+    if isinstance(expr, LoopVar | IndirectVar):
+        return sympy.sympify(expr.extent) - 1
+    if expr.is_Add:
+        return sympy.expand(sympy.Add(*(upper(term) for term in expr.args)))
+    if isinstance(expr, Remainder):
+        whole = upper(expr.args[0])
+        return whole if known_nonnegative(expr.args[1] - 1 - whole) else expr.args[1] - 1
+    if isinstance(expr, Quotient):
+        whole = upper(expr.args[0])
+        quotient, rest = _split_multiples(sympy.expand(whole + 1), as_size(expr.args[1]))
+        return quotient - 1 if rest == 0 else whole
+    if expr.is_Mul:
+        coefficient, factors = expr.as_coeff_Mul()
+        if coefficient < 0 and any(not isinstance(s, SizeVar) for s in factors.free_symbols):
+            return sympy.Integer(0)  # the variables are never negative
+        return sympy.expand(coefficient * sympy.Mul(*(upper(f) for f in sympy.Mul.make_args(factors))))
+    return expr  # a number, a size variable, a power of one
+
+
+def _within(rest: Expr, divisor: Size) -> bool:
+    """Whether 0 <= ``rest`` < ``divisor``."""
+    low, high = bounds(rest)
+    if low < 0:
+        return False
+    if isinstance(divisor, int):
+        return high < divisor or (bool(size_vars(rest)) and known_nonnegative(divisor - 1 - upper(rest)))
+    return known_nonnegative(sympy.expand(divisor - 1 - upper(rest)))
+
+
+def _split_multiples(expr: Expr, divisor: Size) -> tuple[Expr, Expr]:
     """``expr`` as ``(q, rest)`` with ``expr == q * divisor + rest``, taking whole terms only."""
     quotient, rest = [], []
     for term in sympy.Add.make_args(expr):
-        coefficient, factors = term.as_coeff_Mul()
-        if int(coefficient) % divisor == 0:
-            quotient.append((int(coefficient) // divisor) * factors)
-        else:
+        whole = divide(term, divisor)
+        if whole is None:
             rest.append(term)
+        else:
+            quotient.append(whole)
     return sympy.Add(*quotient), sympy.Add(*rest)
 
 
 @lru_cache(maxsize=1 << 16)
-def floor_div(expr: Expr, divisor: int) -> Expr:
+def floor_div(expr: Expr, divisor: Size) -> Expr:
     """``expr // divisor`` for ``expr >= 0`` and ``divisor > 0``, simplified by the variables' bounds."""
     expr = sympy.sympify(expr)
     if divisor == 1:
         return expr
     quotient, rest = _split_multiples(expr, divisor)
-    low, high = bounds(rest)
-    if low >= 0 and high < divisor:
+    if _within(rest, divisor):
         return quotient
-    if low < 0:  # splitting would leave a negative remainder behind: keep the division whole
-        return Quotient(expr, sympy.Integer(divisor))
+    if bounds(rest)[0] < 0:  # splitting would leave a negative remainder behind: keep the division whole
+        return Quotient(expr, sympy.sympify(divisor))
     if isinstance(rest, Quotient):
-        return quotient + floor_div(rest.args[0], int(rest.args[1]) * divisor)
-    return quotient + Quotient(rest, sympy.Integer(divisor))
+        return quotient + floor_div(rest.args[0], as_size(rest.args[1]) * divisor)
+    return quotient + Quotient(rest, sympy.sympify(divisor))
 
 
 @lru_cache(maxsize=1 << 16)
-def mod(expr: Expr, divisor: int) -> Expr:
+def mod(expr: Expr, divisor: Size) -> Expr:
     """``expr % divisor`` for ``expr >= 0`` and ``divisor > 0``, simplified by the variables' bounds."""
     expr = sympy.sympify(expr)
     if divisor == 1:
         return sympy.Integer(0)
     _, rest = _split_multiples(expr, divisor)
-    low, high = bounds(rest)
-    if low >= 0 and high < divisor:
+    if _within(rest, divisor):
         return rest
-    if low < 0:
-        return Remainder(expr, sympy.Integer(divisor))
-    if isinstance(rest, Remainder) and int(rest.args[1]) % divisor == 0:
+    if bounds(rest)[0] < 0:
+        return Remainder(expr, sympy.sympify(divisor))
+    if isinstance(rest, Remainder) and divide(as_size(rest.args[1]), divisor) is not None:
         return mod(rest.args[0], divisor)
-    return Remainder(rest, sympy.Integer(divisor))
+    return Remainder(rest, sympy.sympify(divisor))
 
 
 def substitute(expr: Expr, mapping: Mapping[Any, Expr]) -> Expr:
@@ -159,9 +201,9 @@ def _substitute(expr: Expr, mapping: Mapping[Any, Expr], memo: dict[Any, Expr]) 
     args = [_substitute(arg, mapping, memo) for arg in expr.args]
     result: Expr
     if isinstance(expr, Quotient):
-        result = floor_div(args[0], int(args[1]))
+        result = floor_div(args[0], as_size(args[1]))
     elif isinstance(expr, Remainder):
-        result = mod(args[0], int(args[1]))
+        result = mod(args[0], as_size(args[1]))
     else:
         result = expr.func(*args)
         if result.is_Mul and any(arg.is_Add for arg in result.args):
@@ -170,10 +212,10 @@ def _substitute(expr: Expr, mapping: Mapping[Any, Expr], memo: dict[Any, Expr]) 
     return result
 
 
-def linear_index(index: Sequence[Expr], strides: Sequence[int], offset: int = 0) -> Expr:
+def linear_index(index: Sequence[Expr], strides: Sequence[Size], offset: Size = 0) -> Expr:
     """The memory offset, in elements, of ``index`` in a tensor with these strides."""
     terms = [sympy.expand(i * s) for i, s in zip(index, strides, strict=True)]
-    return _rejoined(sympy.Add(sympy.Integer(offset), *terms))
+    return _rejoined(sympy.Add(sympy.sympify(offset), *terms))
 
 
 def _rejoined(expr: Expr) -> Expr:
@@ -182,114 +224,145 @@ def _rejoined(expr: Expr) -> Expr:
     for remainder in expr.atoms(Remainder):
         factor = expr.coeff(remainder)
         whole, divisor = remainder.args
-        pair = factor * (remainder + divisor * floor_div(whole, divisor))
+        pair = factor * (remainder + divisor * floor_div(whole, as_size(divisor)))
         if factor != 0 and not set(sympy.Add.make_args(sympy.expand(pair))) - set(sympy.Add.make_args(expr)):
             return _rejoined(sympy.expand(expr - pair + factor * whole))
     return expr
 
 
-def unflatten(flat: Expr, sizes: Sequence[int]) -> Index:
+def unflatten(flat: Expr, sizes: Sequence[Size]) -> Index:
     """The row-major index into ``sizes`` that ``flat`` stands for."""
     result: list[Expr] = []
-    stride = 1
+    stride: Size = 1
     for axis in range(len(sizes) - 1, -1, -1):
         quotient = floor_div(flat, stride)
         result.append(quotient if axis == 0 else mod(quotient, sizes[axis]))
-        stride *= sizes[axis]
+        stride = as_size(stride * sizes[axis])
     if sizes and sizes[0] == 1:
         result[-1] = sympy.Integer(0)
     return tuple(reversed(result))
 
 
-def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
+def contiguous_strides(sizes: Sequence[Size]) -> tuple[Size, ...]:
     """Row-major strides, in elements."""
-    strides: list[int] = []
-    stride = 1
+    strides: list[Size] = []
+    stride: Size = 1
     for size in reversed(sizes):
         strides.append(stride)
-        stride *= max(size, 1)
+        stride = as_size(stride * (max(size, 1) if isinstance(size, int) else size))
     return tuple(reversed(strides))
 
 
-def product(sizes: Sequence[int]) -> int:
-    """The number of elements."""
-    result = 1
-    for size in sizes:
-        result *= size
-    return result
+def split_term(term: Expr) -> tuple[Size, Expr]:
+    """A term as (coefficient, rest): numbers and size variables in one, everything that a loop moves in the other."""
+    coefficient, factors = term.as_coeff_Mul()
+    if not size_vars(factors):
+        return int(coefficient), factors
+    fixed = [f for f in sympy.Mul.make_args(factors) if all(isinstance(s, SizeVar) for s in f.free_symbols)]
+    return as_size(coefficient * sympy.Mul(*fixed)), factors / sympy.Mul(*fixed)
 
 
-def coefficients(expr: Expr, variables: Sequence[Any]) -> tuple[dict[Any, int], Expr] | None:
-    """``expr`` as ``sum(coefficient * variable) + rest`` with a constant ``rest``; None where it is not affine."""
-    result: dict[Any, int] = {}
+def coefficients(expr: Expr, variables: Sequence[Any]) -> tuple[dict[Any, Size], Expr] | None:
+    """``expr`` as ``sum(coefficient * variable) + rest`` with a ``rest`` that no loop moves; None where it is not
+    affine."""
+    result: dict[Any, Size] = {}
     rest = sympy.Integer(0)
     known = set(variables)
     for term in sympy.Add.make_args(expr):
-        coefficient, factor = term.as_coeff_Mul()
+        coefficient, factor = split_term(term)
         if factor == 1:
             rest += coefficient
         elif factor in known:
-            result[factor] = result.get(factor, 0) + int(coefficient)
+            result[factor] = as_size(result.get(factor, 0) + coefficient)
         else:
             return None
     return result, rest
 
 
-def view_index(index: Index, old: Sequence[int], new: Sequence[int]) -> Index:
+def check_index(expr: Expr) -> None:
+    """Make sure that the expression is made of variables, sums, products and the divisions of this module.
+
+    Raises:
+        TypeError: it is not; Python's own ``//`` and ``%`` on a symbolic size make such expressions.
+    """
+    functions = {f for f in expr.atoms(sympy.Function) if not isinstance(f, Quotient | Remainder)}
+    symbols = {s for s in expr.free_symbols if not isinstance(s, LoopVar | IndirectVar | SizeVar)}
+    if functions or symbols:
+        raise TypeError(f"{expr} is no index")
+
+
+def view_index(index: Index, old: Sequence[Size], new: Sequence[Size]) -> Index:
     """The index into sizes ``old`` of the element that ``index`` names in the same memory order seen as ``new``.
 
     Runs of dimensions that hold the same number of elements are matched, so that a reshape which only splits or
-    merges neighbouring dimensions never divides by anything else.
+    merges neighbouring dimensions never divides by anything else. Where sizes known only at run time leave open which
+    dimensions match, the rest is one run: both hold the same number of elements, for it is a view.
     """
     result: list[Expr] = []
     i = j = 0
     while i < len(old) or j < len(new):
-        olds, news = [], []
-        old_count = new_count = 1
+        first_i, first_j = i, j
+        old_count: Size = 1
+        new_count: Size = 1
         if i < len(old):
-            olds.append(old[i])
             old_count = old[i]
             i += 1
         if j < len(new):
-            news.append((new[j], index[j]))
             new_count = new[j]
             j += 1
         while old_count != new_count:
-            if old_count < new_count:
-                if i >= len(old):
-                    raise ValueError(f"cannot view {tuple(old)} as {tuple(new)}")
-                olds.append(old[i])
-                old_count *= old[i]
+            smaller = _smaller(old_count, new_count)
+            if smaller == "old" and i < len(old):
+                old_count = as_size(old_count * old[i])
                 i += 1
-            else:
-                if j >= len(new):
-                    raise ValueError(f"cannot view {tuple(old)} as {tuple(new)}")
-                news.append((new[j], index[j]))
-                new_count *= new[j]
+            elif smaller == "new" and j < len(new):
+                new_count = as_size(new_count * new[j])
                 j += 1
-        strides = contiguous_strides([size for size, _ in news])
-        flat = sympy.Add(*[sympy.expand(value * s) for (_, value), s in zip(news, strides, strict=True)])
-        result.extend(unflatten(flat, olds))
+            elif isinstance(old_count, int) and isinstance(new_count, int):
+                raise ValueError(f"cannot view {tuple(old)} as {tuple(new)}")
+            else:
+                i, j = len(old), len(new)
+                break
+        news = list(zip(index[first_j:j], new[first_j:j], strict=True))
+        strides = contiguous_strides([size for _, size in news])
+        flat = sympy.Add(*[sympy.expand(value * s) for (value, _), s in zip(news, strides, strict=True)])
+        result.extend(unflatten(flat, old[first_i:i]))
     return tuple(result)
 
 
-def is_dense(size: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether the strides cover memory without gaps or overlaps."""
-    expected = 1
-    for s, extent in sorted((st, sz) for st, sz in zip(stride, size, strict=True) if sz > 1):
+def is_dense(size: Sequence[Size], stride: Sequence[Size]) -> bool:
+    """Whether the strides are known to cover memory without gaps or overlaps."""
+    expected: Size = 1
+    for s, extent in _by_stride(size, stride):
         if s != expected:
             return False
-        expected *= extent
+        expected = as_size(expected * extent)
     return True
 
 
-def has_gaps(size: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether elements lie apart in memory, without overlapping."""
-    expected = 1
+def has_gaps(size: Sequence[Size], stride: Sequence[Size]) -> bool:
+    """Whether elements are known to lie apart in memory, without overlapping."""
+    expected: Size = 1
     gaps = False
-    for s, extent in sorted((st, sz) for st, sz in zip(stride, size, strict=True) if sz > 1):
-        if s < expected:
-            return False
-        gaps |= s != expected
-        expected = s * extent
+    for s, extent in _by_stride(size, stride):
+        if s != expected:
+            if not known_less(expected, s):
+                return False
+            gaps = True
+        expected = as_size(s * extent)
     return gaps
+
+
+def _by_stride(size: Sequence[Size], stride: Sequence[Size]) -> list[tuple[Size, Size]]:
+    """(stride, size) of the dimensions that may have several elements, smallest stride first."""
+    dims = [(st, sz) for st, sz in zip(stride, size, strict=True) if not isinstance(sz, int) or sz > 1]
+    return sorted(dims, key=lambda dim: (hint(dim[0]), hint(dim[1])))
+
+
+def _smaller(old: Size, new: Size) -> str:
+    """Which of two different counts has to grow for them to meet; "" where that is not known."""
+    if isinstance(old, int) and isinstance(new, int):
+        return "old" if old < new else "new"
+    if divide(new, old) is not None:
+        return "old"
+    return "new" if divide(old, new) is not None else ""

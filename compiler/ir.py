@@ -6,14 +6,16 @@ A ``Value`` is immutable and shared by identity, so a graph of values is walked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import sympy
 import torch
 
-from compiler.index import Expr, Index, IndirectVar, LoopVar, linear_index, product, substitute
+from compiler.index import Expr, Index, IndirectVar, LoopVar, linear_index, substitute
 from compiler.report import ExternReason
+from compiler.sizes import Size, hint, product, size_vars
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,22 +26,22 @@ class Buffer:
     """
 
     name: str
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
+    size: tuple[Size, ...]
+    stride: tuple[Size, ...]
     dtype: torch.dtype
     device: torch.device
     kind: str
     fx_node: str
 
     @property
-    def numel(self) -> int:
-        """Elements; 0 where a size is known only at run time."""
-        return product(self.size) if all(isinstance(s, int) for s in self.size) else 0
+    def numel(self) -> Size:
+        """Elements."""
+        return product(self.size)
 
     @property
     def bytes(self) -> int:
-        """Bytes of its elements (gaps between them not counted)."""
-        return self.numel * self.dtype.itemsize
+        """Bytes of its elements (gaps between them not counted), at the example's sizes."""
+        return hint(self.numel) * self.dtype.itemsize
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,12 +267,12 @@ class Loop:
         return self.buffer.name
 
     @property
-    def numel(self) -> int:
+    def numel(self) -> Size:
         """Points of the output."""
         return product([v.extent for v in self.xvars])
 
     @property
-    def rnumel(self) -> int:
+    def rnumel(self) -> Size:
         """Points reduced into one (1 for pointwise)."""
         return product([v.extent for v in self.rvars])
 
@@ -291,9 +293,9 @@ class TensorRef:
     """
 
     buffer: Buffer
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
+    size: tuple[Size, ...]
+    stride: tuple[Size, ...]
+    offset: Size
     whole: bool
 
 
@@ -304,6 +306,19 @@ class ScalarRef:
     name: str
 
 
+@dataclass(frozen=True)
+class Binding:
+    """Where a symbol of the capture gets its value: it is ``(number - rest) // factor``, where the number is the
+    wrapper's ``name`` itself (``what`` is "value"), or the "size" or "stride" of that tensor along ``dim``."""
+
+    symbol: str
+    name: str
+    what: str = "value"
+    dim: int = 0
+    factor: int = 1
+    rest: int = 0
+
+
 @dataclass(eq=False)
 class Extern:
     """A library call: ``target(*args, **kwargs)`` with TensorRef and ScalarRef standing for run-time values.
@@ -311,7 +326,7 @@ class Extern:
     ``outputs`` are the buffers it makes, in the order of its results (None for results that are no tensors).
     ``mutates`` names buffers that it writes in place; ``keeps_order`` says that it must not pass another such call
     (it draws random numbers, or has effects that no tensor shows). ``reason`` and ``detail`` say why it is not
-    generated.
+    generated. ``bindings`` are the symbols whose values are known once the call has returned.
     """
 
     name: str
@@ -327,6 +342,7 @@ class Extern:
     reason: ExternReason
     detail: str
     keeps_order: bool
+    bindings: tuple[Binding, ...] = ()
 
     @property
     def result_names(self) -> tuple[str, ...]:
@@ -345,18 +361,58 @@ def result_name(call: str, number: int | None) -> str:
 Step = Loop | Extern
 
 
+def symbols_of(step: Step) -> set[str]:
+    """The capture's symbols that a step's sizes and indices are made of, by name."""
+    numbers: list[Any] = []
+    if isinstance(step, Loop):
+        numbers += [v.extent for v in (*step.xvars, *step.rvars)]
+        numbers += [step.index, *step.buffer.size, *step.buffer.stride]
+        for value in walk(step.value):
+            if isinstance(value, Load | Scatter):
+                numbers.append(value.index)
+            elif isinstance(value, IndexValue):
+                numbers.append(value.expr)
+    else:
+        numbers += numbers_in([*step.args, *step.kwargs.values()])
+    return symbol_names(numbers)
+
+
+def numbers_in(values: Sequence[Any]) -> list[Any]:
+    """The symbolic numbers in what the wrapper passes on, the sizes and strides of tensors included."""
+    numbers: list[Any] = []
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, list | tuple):
+            stack.extend(value)
+        elif isinstance(value, TensorRef):
+            numbers += [] if value.whole else [*value.size, *value.stride, value.offset]
+        elif isinstance(value, sympy.Expr):
+            numbers.append(value)
+    return numbers
+
+
+def symbol_names(numbers: Iterable[Any]) -> set[str]:
+    """The capture's symbols that numbers are made of."""
+    variables = {var for number in numbers for var in size_vars(number)}
+    return {str(symbol) for var in variables for symbol in var.definition.free_symbols}
+
+
 @dataclass(eq=False)
 class Program:
     """A lowered graph: its steps in a legal order and what it returns.
 
     ``inputs`` has one entry a placeholder (None where the placeholder is no tensor); ``constants`` maps a buffer's
-    name to the attribute that holds it.
+    name to the attribute that holds it. ``input_names`` are the placeholders, ``bindings`` the symbols that the inputs
+    give a value.
     """
 
     inputs: tuple[Buffer | None, ...]
     constants: dict[str, torch.Tensor]
     steps: list[Step]
     outputs: tuple[Any, ...]
+    input_names: tuple[str, ...] = ()
+    bindings: tuple[Binding, ...] = ()
 
 
 @dataclass(eq=False)
@@ -367,9 +423,9 @@ class Lazy:
     """
 
     fx_node: str
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
+    size: tuple[Size, ...]
+    stride: tuple[Size, ...]
+    offset: Size
     dtype: torch.dtype
     device: torch.device
     compute: Callable[[Index], Value] | None = None

@@ -8,10 +8,11 @@ or booleans.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from compiler.ir import Const, Load, Op, Value
+from compiler.ir import Const, IndexValue, Load, Op, Value
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,13 @@ def const(value: bool | int | float, dtype: torch.dtype) -> Const:
         return Const(dtype, float(value))
     info = torch.iinfo(dtype)
     return Const(dtype, (int(value) - info.min) % (1 << info.bits) + info.min)
+
+
+def scalar(value: Any, dtype: torch.dtype) -> Value:
+    """A literal, or a number made of sizes that are known only at run time."""
+    if isinstance(value, bool | int | float):
+        return const(value, dtype)
+    return cast(IndexValue(torch.int64, value), dtype)
 
 
 def cast(value: Value, dtype: torch.dtype) -> Value:

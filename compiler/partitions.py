@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from compiler.ir import Extern, Program, ScalarRef, TensorRef
+from compiler.ir import Extern, Program, ScalarRef, TensorRef, numbers_in, symbol_names, symbols_of
 from compiler.provenance import provenance_of
 from compiler.report import ExternReason, SkipReason
 from compiler.schedule import Launch, Scheduled
@@ -49,14 +49,18 @@ def refused_steps(steps: Sequence[Scheduled], graph: torch.fx.GraphModule) -> di
         for name, output in zip(step.result_names, step.outputs, strict=True)
         if output is None
     }
+    found_out = {b.symbol for step in steps if isinstance(step, Extern) for b in step.bindings}
     found = {}
     for position, step in enumerate(steps):
         rule = _refusal(step, numbers) if isinstance(step, Extern) else None
-        if rule is not None and isinstance(step, Extern):
-            node = nodes.get(step.fx_node)
+        if rule is None and found_out & symbols_used(step):
+            rule = _RULES[ExternReason.DATA_DEPENDENT_SHAPE]
+        if rule is not None:
+            name = step.fx_node if isinstance(step, Extern) else step.origins[0] if step.origins else ""
+            node = nodes.get(name)
             frames = provenance_of(node).frames if node is not None else []
             op = str(node.target) if node is not None else step.name
-            found[position] = SkipReason(rule[0], f"{op}: {rule[1]}", step.fx_node, frames[0] if frames else None)
+            found[position] = SkipReason(rule[0], f"{op}: {rule[1]}", name, frames[0] if frames else None)
     return found
 
 
@@ -67,7 +71,7 @@ def _refusal(step: Extern, numbers: Collection[str]) -> tuple[str, str] | None:
         return "unsafe_op", "the op is tagged as unsafe in a CUDA Graph"
     if any(name in numbers for name in step.reads):
         return "host_sync", "it uses a number that the CPU reads from the GPU at every call"
-    if any(not isinstance(size, int) for buffer in step.outputs if buffer is not None for size in buffer.size):
+    if step.bindings:
         return _RULES[ExternReason.DATA_DEPENDENT_SHAPE]
     return None
 
@@ -91,20 +95,44 @@ def split(program: Program, steps: Sequence[Scheduled], refused: Mapping[int, ob
             merged[-1] = (merged[-1][0], last, worth)
         else:
             merged.append((first, last, worth))
-    returned = {x.buffer.name if isinstance(x, TensorRef) else x.name for x in _references(program.outputs)}
+    sources = {b.symbol: b.name for b in program.bindings}
+    returned = set(returned_names(program))
     pieces = []
     for first, last, captured in merged:
         made = list(dict.fromkeys(name for step in steps[first:last] for name in made_by(step)))
-        before = [name for step in steps[first:last] for name in step.reads if name not in made]
-        needed = returned | {name for step in steps[last:] for name in step.reads}
+        before = [name for step in steps[first:last] for name in _read_by(step, sources) if name not in made]
+        needed = returned | {name for step in steps[last:] for name in _read_by(step, sources)}
         reads = tuple(n for n in dict.fromkeys(before) if n not in program.constants)
         pieces.append(Piece(first, last, captured, reads, tuple(n for n in made if n in needed)))
     return pieces
 
 
 def made_by(step: Scheduled) -> tuple[str, ...]:
-    """Names of the variables that a step makes."""
-    return tuple(b.name for b in step.stored) if isinstance(step, Launch) else step.result_names
+    """Names of the variables that a step makes, the sizes that it finds out included."""
+    if isinstance(step, Launch):
+        return tuple(b.name for b in step.stored)
+    return (*step.result_names, *(b.symbol for b in step.bindings))
+
+
+def returned_names(program: Program) -> list[str]:
+    """Names of the variables that the program's outputs are made of."""
+    names = [x.buffer.name if isinstance(x, TensorRef) else x.name for x in _references(program.outputs)]
+    sources = {b.symbol: b.name for b in program.bindings}
+    names += [sources.get(symbol, symbol) for symbol in sorted(symbol_names(numbers_in(program.outputs)))]
+    return list(dict.fromkeys(names))
+
+
+def symbols_used(step: Scheduled) -> set[str]:
+    """The capture's symbols that a step's sizes are made of, by name."""
+    if isinstance(step, Extern):
+        return symbols_of(step)
+    layouts = [n for buffer in step.stored for n in (*buffer.size, *buffer.stride)]
+    return symbol_names([*layouts, *step.kernel.largest, *(value for _, value in step.kernel.sizes)])
+
+
+def _read_by(step: Scheduled, sources: Mapping[str, str]) -> list[str]:
+    """The variables that a step reads; a size that an input tells is read from that input."""
+    return [*step.reads, *(sources.get(symbol, symbol) for symbol in sorted(symbols_used(step)))]
 
 
 def _references(outputs: Sequence[object]) -> list[TensorRef | ScalarRef]:

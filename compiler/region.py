@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -130,6 +131,7 @@ class KernelLibrary:
     def _compile_one(self, kernel: CompiledKernel) -> None:
         try:
             kernel.binary = self._binary(kernel)
+            kernel.compile_wide = partial(self._binary, kernel, wide=True)
         except Exception as error:  # Triton raises many kinds; the report shows the kernel with its error
             kernel.error = error_text(error)
 
@@ -145,15 +147,15 @@ class KernelLibrary:
         chosen, kernel.trials = tune(compiled, lambda candidate: gpu_launcher(candidate, device), self.target)
         kernel.config, kernel.grid, kernel.binary, kernel.error = chosen.config, chosen.grid, chosen.binary, ""
 
-    def _binary(self, kernel: CompiledKernel) -> Any:
+    def _binary(self, kernel: CompiledKernel, wide: bool = False) -> Any:
         """CPython 3.11 can fail to parse in one thread while another collects garbage ("AST constructor recursion
         depth mismatch"); the next attempt goes through."""
         for _ in range(PARSE_ATTEMPTS - 1):
             try:
-                return compile_binary(kernel.function, kernel.source, kernel.config, self.target)
+                return compile_binary(kernel.function, kernel.source, kernel.config, self.target, wide=wide)
             except SystemError:
                 continue
-        return compile_binary(kernel.function, kernel.source, kernel.config, self.target)
+        return compile_binary(kernel.function, kernel.source, kernel.config, self.target, wide=wide)
 
 
 def error_text(error: BaseException) -> str:
@@ -188,7 +190,7 @@ def compile_region(
     on_stage: OnStage | None = None,
     span: tuple[float, float] = (0.0, 1.0),
 ) -> CompiledRegion:
-    """Run the stages lower, fuse, plan, generate and compile on an ATen graph with static fake values.
+    """Run the stages lower, fuse, plan, generate and compile on an ATen graph with fake values.
 
     ``span`` is the part of the whole compilation's progress that this region covers.
 

@@ -93,6 +93,7 @@ class _NothingToRun:
     def __init__(self, buffers: list[Any]) -> None:
         self.source = self
         self.arguments = buffers
+        self.sizes = ()
         self.seen = False
 
     def see(self, *tensors: Any) -> None:

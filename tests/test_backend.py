@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from compiler.backend import Built, Session, Specializing, fusescope, mutated_inputs, specialize
 from compiler.dynamo_log import watch_dynamo
+from compiler.errors import CompileError
 from compiler.region import KernelLibrary
 from compiler.report import ExternReason
 from tests.graphs import TARGET, capture, launches
@@ -214,13 +215,15 @@ def test_a_value_read_back_breaks_the_graph(session: Session) -> None:
         assert dynamo.graph_breaks
 
 
-def test_sizes_that_change_are_specialised(session: Session) -> None:
+def test_a_size_that_changes_becomes_symbolic_and_one_program_serves_all(session: Session) -> None:
     function = compiled(lambda x: x.softmax(-1) * x.shape[0], session)
-    for rows in (3, 4, 5, 4, 3):
+    for rows in (3, 4, 5, 4, 3, 9):
         x = torch.randn(rows, 7)
         torch.testing.assert_close(function(x), x.softmax(-1) * rows)
-    sizes = {tuple(region.program.outputs[0].size) for region in session.regions}
-    assert sizes == {(3, 7), (4, 7), (5, 7)}
+    static, symbolic = (region.program.outputs[0].size for region in session.regions)
+    assert static == (3, 7)
+    assert not isinstance(symbolic[0], int)
+    assert symbolic[1] == 7
 
 
 def test_dynamic_sizes_train_like_eager(session: Session) -> None:
@@ -233,12 +236,28 @@ def test_dynamic_sizes_train_like_eager(session: Session) -> None:
     assert {region.kind for region in session.regions} == {"forward", "backward"}
 
 
-def test_sizes_marked_dynamic_compile_once_for_each_that_comes(session: Session) -> None:
+def test_dynamic_sizes_compile_once(session: Session) -> None:
     function = compiled(lambda x: (x.reshape(-1, 2) + 1).sum(1), session, dynamic=True)
     for rows in (4, 6, 4, 8, 6):
         x = torch.randn(rows, 3)
         torch.testing.assert_close(function(x), (x.reshape(-1, 2) + 1).sum(1))
-    assert len(session.regions) == 3
+    assert len(session.regions) == 1
+    assert not session.specialized
+
+
+def test_a_graph_that_fails_with_symbolic_sizes_is_compiled_for_each(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise CompileError("no symbols today", stage="generate")
+
+    monkeypatch.setattr("compiler.codegen.wrapper.torch_expr", refuse)
+    function = compiled(lambda x: x.exp() + x.shape[0], session, dynamic=True)
+    for rows in (4, 6, 4):
+        x = torch.randn(rows, 3)
+        torch.testing.assert_close(function(x), x.exp() + rows)
+    assert len(session.regions) == 2
+    assert "no symbols today" in session.specialized["inference"]
 
 
 def test_specialising_gives_every_node_static_sizes() -> None:

@@ -263,7 +263,7 @@ def test_axis_texts_give_each_loop_its_value(made: tuple[Expr, list[LoopVar]]) -
     _, variables = made
     axis = Axis("x", tuple(variables))
     for flat, point in enumerate(points(variables)):
-        for var, text in axis_variables(axis):
+        for var, text in axis_variables(axis, str):
             assert eval(text, {}, {"xindex": flat}) == point[var]
 
 

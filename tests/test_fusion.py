@@ -12,10 +12,11 @@ from torch import Tensor
 
 from compiler import fusion
 from compiler.fusion import FusionGroup, match_dims, partition
-from compiler.index import LoopVar, product
+from compiler.index import LoopVar
 from compiler.ir import Extern, Loop
 from compiler.options import Options
 from compiler.report import RefusalRule
+from compiler.sizes import product
 from tests.graphs import lowered, partitioned, rules
 from tests.test_index import points, value_at
 

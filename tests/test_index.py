@@ -23,11 +23,11 @@ from compiler.index import (
     floor_div,
     linear_index,
     mod,
-    product,
     substitute,
     unflatten,
     view_index,
 )
+from compiler.sizes import product
 
 Point = dict[LoopVar, int]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from compiler.codegen.config import KernelConfig
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.text import POINTER_TYPES
 from compiler.report import Target, Trial
+from compiler.sizes import multiple_of
 
 
 @dataclass
@@ -18,6 +20,7 @@ class CompiledKernel:
     """A named kernel in one configuration.
 
     ``binary`` is Triton's compiled object, None where compiling failed; ``facts`` is what was read from it.
+    ``compile_wide`` makes another one that computes with int64, for sizes that an int32 cannot index.
     """
 
     name: str
@@ -30,6 +33,7 @@ class CompiledKernel:
     facts: BinaryFacts = field(default_factory=BinaryFacts)
     error: str = ""
     trials: list[Trial] = field(default_factory=list)
+    compile_wide: Callable[[], Any] | None = None
 
 
 def load_function(name: str, text: str) -> Any:
@@ -44,19 +48,29 @@ def load_function(name: str, text: str) -> Any:
     return namespace[name]
 
 
-def compile_binary(function: Any, source: KernelSource, config: KernelConfig, target: Target) -> Any:
-    """Compile for ``target``. Pointers are taken to be 16-byte aligned: the executable sees to it."""
+def compile_binary(
+    function: Any, source: KernelSource, config: KernelConfig, target: Target, *, wide: bool = False
+) -> Any:
+    """Compile for ``target``. Pointers are taken to be 16-byte aligned: the executable sees to it.
+
+    Sizes known only at run time are passed as int32, or where ``wide`` as int64, and so indices are computed.
+    """
     import triton
     from triton.compiler import ASTSource
 
     from compiler.targets import gpu_target
 
     parameters = list(function.arg_names)
-    pointers = len(source.arguments)
+    pointers, sizes = len(source.arguments), len(source.sizes)
+    first = pointers + sizes
     signature = {p: POINTER_TYPES[b.dtype] for p, b in zip(parameters, source.arguments, strict=False)}
-    signature.update(dict.fromkeys(parameters[pointers:], "constexpr"))
-    constants = {(pointers + i,): config.blocks[p] for i, p in enumerate(parameters[pointers:])}
+    signature.update(dict.fromkeys(parameters[pointers:first], "i64" if wide else "i32"))
+    signature.update(dict.fromkeys(parameters[first:], "constexpr"))
+    constants = {(first + i,): config.blocks[p] for i, p in enumerate(parameters[first:])}
     attributes = {(i,): [["tt.divisibility", 16]] for i in range(pointers)}
+    for place, (_, value) in enumerate(source.sizes, pointers):
+        if multiple_of(value, 16):
+            attributes[place,] = [["tt.divisibility", 16]]
     kernel_source = ASTSource(function, signature, constants, attributes)
     options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
     if "tl.device_assert(" in source.source:  # only then: "debug" costs registers
@@ -66,4 +80,4 @@ def compile_binary(function: Any, source: KernelSource, config: KernelConfig, ta
 
 def constexpr_values(function: Any, source: KernelSource, config: KernelConfig) -> tuple[int, ...]:
     """The block sizes in the order of the function's last parameters."""
-    return tuple(config.blocks[p] for p in function.arg_names[len(source.arguments) :])
+    return tuple(config.blocks[p] for p in function.arg_names[len(source.arguments) + len(source.sizes) :])

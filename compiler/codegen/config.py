@@ -6,12 +6,16 @@ enough blocks to fill every multiprocessor at least twice.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler.codegen.kernel import KernelSource
 from compiler.options import DEFAULTS, Options
 from compiler.report import Target
+from compiler.sizes import Size, hint
 
+MAX_GRID_HEIGHT = 65_535  # programs along y, on every GPU
+LIKELY_POINTS = 1024
 INTERPRETER_BLOCK = 1 << 19  # elements; Triton refuses blocks beyond 2^20
 
 
@@ -37,6 +41,11 @@ def _clamp(value: int, low: int, high: int) -> int:
     return max(low, min(value, high))
 
 
+def _expected(numel: Size) -> int:
+    """Points along an axis, to choose blocks by. Where any number may come, blocks for many are the better choice."""
+    return numel if isinstance(numel, int) else max(hint(numel), LIKELY_POINTS)
+
+
 def choose_config(kernel: KernelSource, target: Target, options: Options = DEFAULTS) -> KernelConfig:
     """The default configuration, with what ``options`` fix."""
     return configs(kernel, target, options)[0]
@@ -49,7 +58,7 @@ def configs(kernel: KernelSource, target: Target, options: Options = DEFAULTS) -
 
 def _fixed(choice: KernelConfig, kernel: KernelSource, options: Options) -> KernelConfig:
     if options.pointwise_block and list(choice.blocks) == ["XBLOCK"]:
-        block = min(options.pointwise_block, next_power_of_2(kernel.domain.x.numel))
+        block = min(options.pointwise_block, next_power_of_2(_expected(kernel.domain.x.numel)))
         choice = KernelConfig({"XBLOCK": block}, _warps(block, 8), choice.num_stages)
     return replace(choice, num_warps=options.num_warps) if options.num_warps else choice
 
@@ -70,7 +79,7 @@ def _unique(found: list[KernelConfig]) -> list[KernelConfig]:
 
 
 def _pointwise(kernel: KernelSource, target: Target) -> list[KernelConfig]:
-    numel = kernel.domain.x.numel
+    numel = _expected(kernel.domain.x.numel)
     fill = next_power_of_2(max(numel // (2 * target.multiprocessors), 1))
     block = _clamp(fill, 128, 1024)
     block = min(block, next_power_of_2(numel))
@@ -83,7 +92,7 @@ def _pointwise(kernel: KernelSource, target: Target) -> list[KernelConfig]:
 
 def _tiled(kernel: KernelSource, target: Target) -> list[KernelConfig]:
     assert kernel.domain.y is not None
-    x, y = next_power_of_2(kernel.domain.x.numel), next_power_of_2(kernel.domain.y.numel)
+    x, y = (next_power_of_2(_expected(axis.numel)) for axis in (kernel.domain.x, kernel.domain.y))
     choices = []
     for xb, yb, warps in ((64, 32, 4), (32, 32, 4), (64, 64, 8), (32, 64, 4), (128, 16, 4), (16, 128, 4)):
         xb, yb = min(xb, x), min(yb, y)
@@ -94,8 +103,9 @@ def _tiled(kernel: KernelSource, target: Target) -> list[KernelConfig]:
 def _persistent(kernel: KernelSource, target: Target) -> list[KernelConfig]:
     domain = kernel.domain
     assert domain.r is not None
+    assert isinstance(domain.r.numel, int), "only a row of known length stays in registers"
     rblock = next_power_of_2(domain.r.numel)
-    rows = domain.x.numel
+    rows = _expected(domain.x.numel)
     choices = []
     # outer: many columns side by side make the accesses wide; inner: the row itself is wide
     blocks = (32, 64, 16, 128) if not domain.inner else (max(1, 1024 // rblock), max(1, 4096 // rblock), 1)
@@ -115,13 +125,13 @@ def _persistent(kernel: KernelSource, target: Target) -> list[KernelConfig]:
 def _looped(kernel: KernelSource, target: Target) -> list[KernelConfig]:
     domain = kernel.domain
     assert domain.r is not None
-    r = next_power_of_2(domain.r.numel)
+    r = next_power_of_2(_expected(domain.r.numel))
     shapes: tuple[tuple[int, int, int], ...]
     if domain.inner:
         shapes = ((1, 2048, 8), (1, 4096, 32), (1, 4096, 16), (1, 8192, 32), (2, 2048, 8), (1, 1024, 4))
     else:
         shapes = ((64, 32, 8), (128, 16, 8), (32, 64, 8), (64, 16, 4), (32, 32, 4), (128, 64, 16))
-    rows = next_power_of_2(domain.x.numel)
+    rows = next_power_of_2(_expected(domain.x.numel))
     return _unique([KernelConfig({"XBLOCK": min(x, rows), "RBLOCK": min(rb, r)}, warps, 1) for x, rb, warps in shapes])
 
 
@@ -130,7 +140,7 @@ def interpreter_config(kernel: KernelSource, config: KernelConfig) -> KernelConf
     blocks = dict(config.blocks)
     names = [f"{a.prefix.upper()}BLOCK" for a in kernel.domain.axes if a.prefix != "r"]
     for axis, name in zip((a for a in kernel.domain.axes if a.prefix != "r"), names, strict=True):
-        while blocks[name] < axis.numel // 2 and _elements(blocks) < INTERPRETER_BLOCK:
+        while blocks[name] < hint(axis.numel) // 2 and _elements(blocks) < INTERPRETER_BLOCK:
             blocks[name] *= 2
     return KernelConfig(blocks, config.num_warps, config.num_stages)
 
@@ -143,10 +153,20 @@ def _elements(blocks: dict[str, int]) -> int:
 
 
 def grid_of(kernel: KernelSource, config: KernelConfig) -> tuple[int, int, int]:
-    """How many programs run along x, y and z."""
+    """How many programs run along x, y and z, at the example's sizes."""
+    return grid_for(kernel, config, [hint(value) for _, value in kernel.sizes])
+
+
+def grid_for(kernel: KernelSource, config: KernelConfig, sizes: Sequence[int]) -> tuple[int, int, int]:
+    """The grid for the values of the kernel's size parameters. Zero along an axis: there is nothing to compute."""
     if kernel.parts:
         return sum(-(-length // config.blocks["XBLOCK"]) for length in kernel.parts), 1, 1
-    programs = [a for a in reversed(kernel.domain.axes) if a.prefix != "r"]
-    sizes = [-(-a.numel // config.blocks[f"{a.prefix.upper()}BLOCK"]) for a in programs]
-    sizes += [1] * (3 - len(sizes))
-    return sizes[0], sizes[1], sizes[2]
+    given = dict(zip((name for name, _ in kernel.sizes), sizes, strict=True))
+    counts = []
+    for axis in reversed(kernel.domain.axes):
+        if axis.prefix != "r":
+            numel = axis.numel if isinstance(axis.numel, int) else given[f"{axis.prefix}numel"]
+            counts.append(-(-numel // config.blocks[f"{axis.prefix.upper()}BLOCK"]))
+    x, y = (*counts, 1)[:2]
+    layers = -(-y // MAX_GRID_HEIGHT) if kernel.sizes else 1
+    return x, -(-y // max(layers, 1)), max(layers, 1)

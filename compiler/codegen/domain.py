@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 import sympy
 
-from compiler.index import Expr, IndirectVar, LoopVar, contiguous_strides, product
+from compiler.codegen.text import NameOf, size_text
+from compiler.index import Expr, IndirectVar, LoopVar, contiguous_strides
+from compiler.sizes import Size, SizeVar, as_size, hint, product
 
 MIN_TILE = 16  # a loop shorter than this is not worth a tile dimension of its own
 
@@ -32,7 +34,7 @@ class Axis:
     variables: tuple[LoopVar, ...]
 
     @property
-    def numel(self) -> int:
+    def numel(self) -> Size:
         """Points along the axis."""
         return product([v.extent for v in self.variables])
 
@@ -64,23 +66,23 @@ def weight_of_unit_stride(var: LoopVar, accesses: Sequence[Access]) -> int:
 
 def _footprint(access: Access) -> int:
     extents = [v.extent for v in access.index.free_symbols if isinstance(v, LoopVar | IndirectVar)]
-    return access.itemsize * product(extents)
+    return access.itemsize * hint(product(extents))
 
 
-def _stride(index: Expr, var: LoopVar) -> int | None:
+def _stride(index: Expr, var: LoopVar) -> Size | None:
     """The coefficient of ``var`` where the index is affine in it, else None."""
     coefficient = index.coeff(var)
-    rest = index - coefficient * var
-    if var in rest.free_symbols or not coefficient.is_Integer:
+    rest = sympy.expand(index - coefficient * var)
+    if var in rest.free_symbols or not all(isinstance(s, SizeVar) for s in coefficient.free_symbols):
         return None
-    return int(coefficient)
+    return as_size(coefficient)
 
 
 def _ordered(variables: Sequence[LoopVar], accesses: Sequence[Access], fastest: LoopVar | None) -> list[LoopVar]:
     """Slowest first: by the stride of the widest access that knows them all, ``fastest`` last."""
 
     def strides(var: LoopVar) -> int:
-        found = [abs(s) * a.itemsize for a in accesses if (s := _stride(a.index, var)) is not None]
+        found = [abs(hint(s)) * a.itemsize for a in accesses if (s := _stride(a.index, var)) is not None]
         return max(found, default=0)
 
     place = {v: i for i, v in enumerate(variables)}
@@ -95,8 +97,9 @@ def choose_domain(xvars: Sequence[LoopVar], rvars: Sequence[LoopVar], accesses: 
     inner = bool(rvars) and (best_x is None or (best_r is not None and weights[best_r] >= weights[best_x]))
     order = _ordered(xvars, accesses, best_x if best_x is not None and weights[best_x] else None)
     tiled: list[LoopVar] = []
-    if not rvars and best_x is not None and best_x.extent >= MIN_TILE:
-        rivals = [v for v in order if v is not best_x and v.extent >= MIN_TILE and weights[v] * 4 >= weights[best_x]]
+    if not rvars and best_x is not None and hint(best_x.extent) >= MIN_TILE:
+        rivals = [v for v in order if v is not best_x and hint(v.extent) >= MIN_TILE]
+        rivals = [v for v in rivals if weights[v] * 4 >= weights[best_x]]
         rivals = [v for v in rivals if weights[v] and _is_transposed(v, best_x, accesses)]
         if rivals:
             tiled = [max(rivals, key=lambda v: weights[v])]
@@ -128,7 +131,7 @@ def _merge(prefix: str, order: Sequence[LoopVar], accesses: Sequence[Access], ma
     for run, whole in zip(runs, merged, strict=True):
         # every access takes the run as one, so the slower variables cancel out of it
         strides = contiguous_strides([v.extent for v in run])
-        slower = [var * stride for var, stride in zip(run[:-1], strides[:-1], strict=True)]
+        slower = [sympy.expand(var * stride) for var, stride in zip(run[:-1], strides[:-1], strict=True)]
         mapping[run[-1]] = whole - sympy.Add(*slower)
     return Axis(prefix, tuple(merged))
 
@@ -142,15 +145,15 @@ def _continues(index: Expr, outer: LoopVar, inner: LoopVar) -> bool:
     return a is not None and b is not None and a == b * inner.extent
 
 
-def axis_variables(axis: Axis) -> list[tuple[LoopVar, str]]:
+def axis_variables(axis: Axis, name_of: NameOf) -> list[tuple[LoopVar, str]]:
     """Each loop of an axis with its text in terms of the axis' flat index, e.g. ``x0 = xindex % 64``."""
     flat = f"{axis.prefix}index"
     result = []
-    stride = axis.numel
-    for position, var in enumerate(axis.variables):
-        stride //= var.extent
-        text = flat if stride == 1 else f"({flat} // {stride})" if position else f"{flat} // {stride}"
-        result.append((var, text if position == 0 else f"{text} % {var.extent}"))
+    strides = contiguous_strides([v.extent for v in axis.variables])
+    for position, (var, stride) in enumerate(zip(axis.variables, strides, strict=True)):
+        divided = f"{flat} // {size_text(stride, name_of)}"
+        text = flat if stride == 1 else f"({divided})" if position else divided
+        result.append((var, text if position == 0 else f"{text} % {size_text(var.extent, name_of)}"))
     return result
 
 
@@ -165,7 +168,8 @@ def fold_axes(index: Expr, axes: Sequence[Axis]) -> Expr:
         strides = contiguous_strides([v.extent for v in axis.variables])
         found = [_stride(index, v) for v in axis.variables]
         unit = found[-1]
-        if unit and all(f == unit * s for f, s in zip(found, strides, strict=True)):
+        if unit not in (None, 0) and all(f == unit * s for f, s in zip(found, strides, strict=True)):
             flat = LoopVar(f"{axis.prefix}index", axis.numel)
-            index = index - sympy.Add(*(v * f for v, f in zip(axis.variables, found, strict=True))) + unit * flat
+            walked = sympy.Add(*(sympy.expand(v * f) for v, f in zip(axis.variables, found, strict=True)))
+            index = index - walked + unit * flat
     return index

@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import sympy
+
 from compiler.codegen.domain import Access, Domain, choose_domain
 from compiler.codegen.helpers import HELPERS, with_dependencies
 from compiler.codegen.reduction import ReductionPrinter
 from compiler.codegen.values import Store, all_symbols
 from compiler.fusion import FusionGroup, group_values
-from compiler.index import Expr, bounds, product, substitute
+from compiler.index import Expr, bounds, substitute, upper
 from compiler.ir import Buffer, IndexValue, Load, Op, Reduce, Scan, Scatter, Value, rewrite, walk
 from compiler.ops import PRIMITIVES
 from compiler.options import DEFAULTS, Options
+from compiler.sizes import Size, as_size, hint, known_nonnegative, multiple_of, product
+
+INT32_MAX = 2**31 - 1
+MAX_BLOCK = 1 << 20  # the last program's indices go past the end by less than this
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,9 @@ class KernelSource:
     ``source`` contains ``{name}`` where the kernel's name goes. ``arguments`` are the buffers in the order of the
     pointer parameters, ``stored`` those among them that it writes. ``lines`` maps a line number of the source to the
     FX nodes it computes. ``parts`` are the lengths of the kernels that were joined into this one (``combined.py``).
+
+    ``sizes`` are the numbers known only at run time that follow the pointers: each parameter's name and its value.
+    ``largest`` are numbers of which none may exceed an int32 where the kernel computes its indices in that type.
     """
 
     source: str
@@ -39,11 +48,18 @@ class KernelSource:
     flops: int
     bytes: int
     parts: tuple[int, ...] = ()
+    sizes: tuple[tuple[str, Size], ...] = ()
+    largest: tuple[Expr, ...] = ()
 
 
 def generate_kernel(group: FusionGroup, needed: Sequence[str], options: Options = DEFAULTS) -> KernelSource:
     """Print a group's kernel. ``needed`` names the member buffers that must reach memory."""
     return _Printer(group, frozenset(needed), options).run()
+
+
+def _fits(numel: Size, limit: int) -> bool:
+    """Whether a row of a known length fits in registers."""
+    return isinstance(numel, int) and numel <= limit
 
 
 class _Printer(ReductionPrinter):
@@ -67,7 +83,9 @@ class _Printer(ReductionPrinter):
             index = substitute(index, domain.mapping)
             stores.append(Store(loop.buffer, rewrite(value, domain.mapping, memo), index, element))
         limit = options.persistent_inner if domain.inner else options.persistent_outer
-        super().__init__(domain, stores, persistent=domain.r is not None and domain.r.numel <= limit)
+        super().__init__(domain, stores, persistent=domain.r is not None and _fits(domain.r.numel, limit))
+        self.symbolic = [a for a in domain.axes if not isinstance(a.numel, int)]
+        self.largest = self._largest()
         self.wide = self._needs_int64()
         self.overwrites = bool(group.overwritten)
 
@@ -89,6 +107,13 @@ class _Printer(ReductionPrinter):
 
     def _finish(self) -> KernelSource:
         parameters = [name for name, _ in self.pointers.values()]
+        sizes = [(f"{a.prefix}numel", a.numel) for a in self.symbolic]
+        sizes += [(name, var) for var, name in self.sizes.items()]
+        parameters += [name for name, _ in sizes]
+        round_sizes = [name for name, value in sizes if multiple_of(value, 16)]
+        if round_sizes:  # said to Triton, so that it belongs to what makes the kernel this one
+            self.lines.insert(0, f"    # a multiple of 16, always: {', '.join(round_sizes)}")
+            self.origins = {number + 1: nodes for number, nodes in self.origins.items()}
         parameters += [f"{a.prefix.upper()}BLOCK: tl.constexpr" for a in self.domain.axes]
         helpers = [HELPERS[name] for name in with_dependencies(self.helpers)]
         head = ["import triton", "import triton.language as tl"]
@@ -106,9 +131,7 @@ class _Printer(ReductionPrinter):
             else isinstance(v, Reduce | Scan)
             for v in walk(*(store.value for store in self.stores))
         )
-        points = 1
-        for axis in self.domain.axes:
-            points *= axis.numel
+        points = hint(product(axis.numel for axis in self.domain.axes))
         arguments = tuple(buffer for _, buffer in self.pointers.values())
         return KernelSource(
             "\n".join([*head, *self.lines, ""]),
@@ -119,6 +142,8 @@ class _Printer(ReductionPrinter):
             lines,
             int(flops) * points,
             self._bytes_moved(),
+            sizes=tuple(sizes),
+            largest=self.largest,
         )
 
     def _bytes_moved(self) -> int:
@@ -133,7 +158,7 @@ class _Printer(ReductionPrinter):
                 for axis in self.domain.axes:
                     for var in axis.variables:
                         if var in all_symbols(value.index):
-                            points *= var.extent
+                            points *= hint(var.extent)
                 touched = min(points * value.dtype.itemsize, value.buffer.bytes)
                 reads[value.buffer.name] = min(value.buffer.bytes, reads.get(value.buffer.name, 0) + touched)
         return moved + sum(reads.values())
@@ -142,19 +167,36 @@ class _Printer(ReductionPrinter):
         """A scatter touches an element a point, at most all there are, and reads it too unless it just stores."""
         if not isinstance(store.value, Scatter):
             return store.buffer.bytes
-        points = product([a.numel for a in self.domain.axes if a.prefix != "r" or store.element])
+        points = hint(product(a.numel for a in self.domain.axes if a.prefix != "r" or store.element))
         once = min(points * store.buffer.dtype.itemsize, store.buffer.bytes)
         return once if store.value.combine == "store" else 2 * once
 
-    def _needs_int64(self) -> bool:
-        limit = 2**31 - 1
+    def _indices(self) -> list[Expr]:
         exprs = [store.value.index if isinstance(store.value, Scatter) else store.index for store in self.stores]
         for value in walk(*(store.value for store in self.stores)):
             if isinstance(value, Load):
                 exprs.append(value.index)
-        return any(bounds(e)[1] > limit or bounds(e)[0] < -limit for e in exprs) or any(
-            a.numel > limit for a in self.domain.axes
+        return exprs
+
+    def _needs_int64(self) -> bool:
+        if self.size_vars:
+            return False
+        return any(bounds(e)[1] > INT32_MAX or bounds(e)[0] < -INT32_MAX for e in self._indices()) or any(
+            a.numel > INT32_MAX for a in self.domain.axes
         )
+
+    def _largest(self) -> tuple[Expr, ...]:
+        """The largest indices, of those that sizes known only at run time can take beyond an int32."""
+        if not self.size_vars:
+            return ()
+        exprs = [upper(e) for e in self._indices()]
+        exprs += [sympy.sympify(n) for n in (*self.size_vars, *(a.numel for a in self.domain.axes))]
+        large = list(dict.fromkeys(e for e in exprs if bounds(e)[1] > INT32_MAX - MAX_BLOCK))
+        kept: list[Expr] = []
+        for expr in sorted(large, key=lambda e: -hint(as_size(e))):
+            if not any(known_nonnegative(sympy.expand(other - expr)) for other in kept):
+                kept.append(expr)
+        return tuple(kept)
 
     def _collect_pointers(self) -> None:
         loaded: dict[str, Buffer] = {}
@@ -169,14 +211,21 @@ class _Printer(ReductionPrinter):
 
     def _header(self) -> None:
         wide = ".to(tl.int64)" if self.wide else ""
+        if self.size_vars:  # as wide as the sizes that are passed: the kernel is compiled for int32 and for int64
+            size = f"{self.symbolic[0].prefix}numel" if self.symbolic else self._size_name(self.size_vars[0])
+            wide = f".to({size}.dtype)"
         axes = self.domain.axes
         for axis in axes:
-            self._line(f"{axis.prefix}numel = {axis.numel}")
+            if isinstance(axis.numel, int):
+                self._line(f"{axis.prefix}numel = {axis.numel}")
         programs = [a for a in axes if a.prefix != "r"]
         for number, axis in enumerate(reversed(programs)):
             p, block = axis.prefix, f"{axis.prefix.upper()}BLOCK"
             shape = self._slice_for(axis.prefix)
-            self._line(f"{p}index = tl.program_id({number}){wide} * {block} + tl.arange(0, {block}){shape}")
+            program = f"tl.program_id({number}){wide}"
+            if number == 1 and self.size_vars:  # a grid is at most 65,535 programs high; the rest is along z
+                program = f"(tl.program_id(1) + tl.program_id(2) * tl.num_programs(1)){wide}"
+            self._line(f"{p}index = {program} * {block} + tl.arange(0, {block}){shape}")
             self._line(f"{p}mask = {p}index < {p}numel")
             self._axis_lines(axis)
         if self.domain.r is not None:

@@ -12,6 +12,7 @@ from compiler.codegen.values import Scope, Store, ValuePrinter
 from compiler.ir import Const, Reduce, Scan, Scatter, Value, children, walk
 from compiler.lowering.graph import identity
 from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS
+from compiler.sizes import hint
 
 
 class ReductionPrinter(ValuePrinter):
@@ -169,7 +170,8 @@ class ReductionPrinter(ValuePrinter):
         start = literal(identity(reduce.kind, dtype).value, dtype)
         block = f"tl.broadcast_to({operand}, {shape})"
         assert self.domain.r is not None
-        full = self.domain.r.numel & (self.domain.r.numel - 1) == 0  # RBLOCK is the row's length: no lane is idle
+        row = hint(self.domain.r.numel)  # a persistent row's length is known
+        full = row & (row - 1) == 0  # RBLOCK is the row's length: no lane is idle
         filled = block if full else f"tl.where(rmask, {block}, {start})"
         key = f"reduce {reduce.kind} {filled} {reduce.position}"
         if key in self.scope.texts:

@@ -8,6 +8,7 @@ import sympy
 import torch
 
 from compiler.index import Expr, IndirectVar, Quotient, Remainder
+from compiler.sizes import Size, SizeVar
 
 POINTER_TYPES = {
     torch.float16: "*fp16",
@@ -70,13 +71,21 @@ def literal(value: bool | int | float, dtype: torch.dtype) -> str:
     return f"({text})" if number < 0 or text.startswith("-") else text
 
 
-def index_text(expr: Expr, name_of: Callable[[IndirectVar], str]) -> str:
-    """An index expression; ``name_of`` gives the variable that holds an indirect index."""
-    return _index(expr, name_of, False)
+NameOf = Callable[[IndirectVar | SizeVar], str]
 
 
-def _index(expr: Expr, name_of: Callable[[IndirectVar], str], tight: bool) -> str:
-    if isinstance(expr, IndirectVar):
+def index_text(expr: Expr, name_of: NameOf) -> str:
+    """An index expression; ``name_of`` gives the variable that holds an indirect index, or a size's parameter."""
+    return _index(sympy.sympify(expr), name_of, False)
+
+
+def size_text(size: Size, name_of: NameOf) -> str:
+    """A size as one operand."""
+    return str(size) if isinstance(size, int) else _index(size, name_of, True)
+
+
+def _index(expr: Expr, name_of: NameOf, tight: bool) -> str:
+    if isinstance(expr, IndirectVar | SizeVar):
         return name_of(expr)
     if expr.is_Symbol:
         return str(expr.name)
@@ -92,6 +101,9 @@ def _index(expr: Expr, name_of: Callable[[IndirectVar], str], tight: bool) -> st
             rest = " * ".join(_index(f, name_of, True) for f in factors[1:])
             return f"-{rest}" if not tight else f"(-{rest})"
         text = " * ".join(_index(f, name_of, True) for f in factors)
+        return f"({text})" if tight else text
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        text = " * ".join([_index(expr.base, name_of, True)] * int(expr.exp))
         return f"({text})" if tight else text
     if isinstance(expr, Quotient | Remainder):
         sign = "//" if isinstance(expr, Quotient) else "%"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from compiler.codegen.domain import Axis, Domain, axis_variables, fold_axes
-from compiler.codegen.text import FLOAT8, TRITON_TYPES, carrier, code_of, index_text, is_half, literal
+from compiler.codegen.text import FLOAT8, TRITON_TYPES, carrier, code_of, index_text, is_half, literal, size_text
 from compiler.index import Expr, IndirectVar, LoopVar
 from compiler.ir import (
     Buffer,
@@ -25,6 +26,7 @@ from compiler.ir import (
     walk,
 )
 from compiler.ops import PRIMITIVES
+from compiler.sizes import SizeVar, size_vars
 
 LITERAL_TYPES = frozenset({torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.bool})
 
@@ -55,6 +57,8 @@ class ValuePrinter:
         self.domain = domain
         self.stores = stores
         self.persistent = persistent
+        self.size_vars = _size_vars(domain, stores)
+        self.sizes: dict[SizeVar, str] = {}  # the parameters that hold them, in the order of first use
         self.xvars = frozenset(v for a in domain.axes if a.prefix != "r" for v in a.variables)
         self.rvars = frozenset(domain.r.variables) if domain.r else frozenset()
         self.lines: list[str] = []
@@ -88,7 +92,7 @@ class ValuePrinter:
             self._element[id(value)], self._level[id(value)] = element, level
 
     def _axis_lines(self, axis: Axis) -> None:
-        for var, text in axis_variables(axis):
+        for var, text in axis_variables(axis, self._name_of):
             self._line(f"{var.name} = {text}")
 
     def _slice_for(self, prefix: str) -> str:
@@ -128,7 +132,8 @@ class ValuePrinter:
             return self._assign(self._load_text(value), value)
         if isinstance(value, IndexValue):
             text = self._index_text(value.expr)
-            whole = f"({text}).to(tl.int64)" if value.expr.free_symbols else self._full(text, "tl.int64")
+            varies = any(not isinstance(s, SizeVar) for s in value.expr.free_symbols)
+            whole = f"({text}).to(tl.int64)" if varies else self._full(text, "tl.int64")
             return self._assign(whole, value)
         if isinstance(value, Reduce):
             return self._reduction(value)
@@ -278,19 +283,26 @@ class ValuePrinter:
         self._line(f"{function}({address}, {text}, {' & '.join(masks)}{order})", write)
 
     def _index_text(self, index: Expr) -> str:
-        return index_text(fold_axes(index, self.domain.axes), self._indirect_name)
+        return index_text(fold_axes(index, self.domain.axes), self._name_of)
 
-    def _indirect_name(self, var: IndirectVar) -> str:
+    def _name_of(self, var: IndirectVar | SizeVar) -> str:
+        return self._size_name(var) if isinstance(var, SizeVar) else self._position_name(var)
+
+    def _size_name(self, var: SizeVar) -> str:
+        return self.sizes.setdefault(var, f"ks{len(self.sizes)}")
+
+    def _position_name(self, var: IndirectVar) -> str:
         """The position's name; where it is first used, a check that it lies within its dimension."""
         name = self._name(var.value)
         if isinstance(var.value, Reduce):
             return name  # a position that a reduction found lies in what it searched
-        check = f"({name} >= 0) & ({name} < {var.extent})"
+        extent = size_text(var.extent, self._name_of)
+        check = f"({name} >= 0) & ({name} < {extent})"
         if check not in self.scope.texts:
             self.scope.texts[check] = name
             masks = list(dict.fromkeys(self._masks_of_value(var.value)))
             idle = f" | ~({' & '.join(masks)})" if masks else ""
-            self._line(f'tl.device_assert(({check}){idle}, "index out of range for size {var.extent}")', var.value)
+            self._line(f'tl.device_assert(({check}){idle}, "index out of range for size {extent}")', var.value)
         return name
 
     # --- lines -----------------------------------------------------------------------------------------------------
@@ -312,6 +324,20 @@ class ValuePrinter:
         if value is not None and value.origin:
             self.origins[len(self.lines)] = [value.origin]
         self.lines.append(self.indent + text)
+
+
+def _size_vars(domain: Domain, stores: Sequence[Store]) -> tuple[SizeVar, ...]:
+    """The numbers known only at run time that the kernel has to do with."""
+    numbers: list[Any] = [var.extent for axis in domain.axes for var in axis.variables]
+    numbers += [store.index for store in stores]
+    for value in walk(*(store.value for store in stores)):
+        if isinstance(value, Load | Scatter):
+            numbers.append(value.index)
+        elif isinstance(value, IndexValue):
+            numbers.append(value.expr)
+        elif isinstance(value, Reduce) and value.position is not None:
+            numbers.append(value.position)
+    return tuple(dict.fromkeys(var for number in numbers for var in sorted(size_vars(number), key=str)))
 
 
 def _spread(text: str, index: Expr, shape: str) -> str:

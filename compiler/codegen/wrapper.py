@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 
-from compiler.ir import Buffer, Extern, Program, ScalarRef, TensorRef
+from compiler.codegen.kernel import INT32_MAX, MAX_BLOCK
+from compiler.errors import CompileError
+from compiler.ir import Binding, Buffer, Extern, Program, ScalarRef, TensorRef
+from compiler.lowering.symbols import size_printer, torch_expr
 from compiler.memory import MemoryPlan, returned_inputs, views_from_calls
 from compiler.partitions import Piece
 from compiler.schedule import Launch, Scheduled
+from compiler.sizes import Size
 
 HEADER = """import torch
 from torch import device
@@ -73,8 +79,8 @@ def generate_return(program: Program, names: Sequence[str]) -> tuple[str, dict[s
 
 
 def input_names(program: Program) -> list[str]:
-    """The wrapper's variable for each input; "_" for one that is no tensor, whose value is fixed in the program."""
-    return [b.name if b is not None else "_" for b in program.inputs]
+    """The wrapper's variable for each input."""
+    return list(program.input_names)
 
 
 class _Writer:
@@ -94,6 +100,7 @@ class _Writer:
         self.observed = observed
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
+        self.bound: set[str] = set()  # symbols whose values are at hand
         self.taken_over = set(reuses.values())
         # Kernels assume aligned addresses, but a view may begin anywhere. Only they get a copy: results stay views.
         self.anywhere = views_from_calls(steps) | returned_inputs(program)
@@ -105,6 +112,8 @@ class _Writer:
         if inputs:
             self._line(f"{', '.join(inputs)}{',' if len(inputs) == 1 else ''} = args")
         self._line("args.clear()")
+        self.bound = set(inputs)
+        self._bind([b for b in self.program.bindings if b.name in self.bound])
         self.names.update(self.program.constants)
         for position, step in steps:
             if self.observed:
@@ -127,16 +136,51 @@ class _Writer:
         for buffer in step.stored:
             self._line(f"{buffer.name} = {self._allocate(buffer)}")
         names = [b.name for b in step.kernel.arguments]
-        arguments = ", ".join(f"aligned({name})" if name in self.anywhere else name for name in names)
-        self._line(f"{self.kernels[step.name]}({arguments})")
+        arguments = [f"aligned({name})" if name in self.anywhere else name for name in names]
+        arguments += [self._number(value) for _, value in step.kernel.sizes]
+        if step.kernel.largest:
+            largest = [self._number(value) for value in step.kernel.largest]
+            whole = largest[0] if len(largest) == 1 else f"max({', '.join(largest)})"
+            arguments.append(f"wide={whole} > {INT32_MAX - MAX_BLOCK}")
+        self._line(f"{self.kernels[step.name]}({', '.join(arguments)})")
 
     def _allocate(self, buffer: Buffer) -> str:
         source = self.reuses.get(buffer.name)
+        size, stride = self._value(buffer.size), self._value(buffer.stride)
         if source is not None:
-            return f"reinterpret({source}, {buffer.size}, {buffer.stride}, 0)"
+            return f"reinterpret({source}, {size}, {stride}, 0)"
         if buffer.device.type == "cuda":
-            return f"empty_strided_cuda({buffer.size}, {buffer.stride}, {buffer.dtype})"
-        return f"empty_strided({buffer.size}, {buffer.stride}, dtype={buffer.dtype}, device='{buffer.device}')"
+            return f"empty_strided_cuda({size}, {stride}, {buffer.dtype})"
+        return f"empty_strided({size}, {stride}, dtype={buffer.dtype}, device='{buffer.device}')"
+
+    # --- sizes known only at run time ------------------------------------------------------------------------------
+
+    def _bind(self, bindings: Sequence[Binding]) -> None:
+        for binding in bindings:
+            text = binding.name if binding.what == "value" else f"{binding.name}.{binding.what}({binding.dim})"
+            if binding.rest:
+                text = f"({text} - {binding.rest})"
+            if binding.factor != 1:
+                text = f"{text} // {binding.factor}"
+            self._line(f"{binding.symbol} = {text}")
+            self.bound.add(binding.symbol)
+
+    def _number(self, value: Size) -> str:
+        """A size, or a number made of sizes.
+
+        Raises:
+            CompileError: it takes a size that nothing in the program tells.
+        """
+        if isinstance(value, int):
+            return str(value)
+        expr = torch_expr(value)
+        missing = sorted({str(s) for s in expr.free_symbols} - self.bound)
+        if missing:
+            raise CompileError(f"nothing tells the size {', '.join(missing)} at run time", stage="generate")
+        text: str = size_printer().doprint(expr)
+        if "math." in text:
+            self.names["math"] = math
+        return text
 
     def _extern(self, step: Extern) -> None:
         target = self._target(step.target)
@@ -150,6 +194,7 @@ class _Writer:
             self._line(f"{results[0]}, = {call}")
         else:
             self._line(f"{', '.join(results)} = {call}")
+        self._bind(step.bindings)
 
     def _target(self, target: Any) -> str:
         if target in DIRECT:
@@ -171,9 +216,12 @@ class _Writer:
         if isinstance(value, TensorRef):
             if value.whole:
                 return value.buffer.name
-            return f"reinterpret({value.buffer.name}, {value.size}, {value.stride}, {value.offset})"
+            layout = f"{self._value(value.size)}, {self._value(value.stride)}, {self._number(value.offset)}"
+            return f"reinterpret({value.buffer.name}, {layout})"
         if isinstance(value, ScalarRef):
             return value.name
+        if isinstance(value, sympy.Expr):
+            return self._number(value)
         if isinstance(value, list | tuple):
             inner = ", ".join(self._value(v) for v in value)
             if isinstance(value, list):

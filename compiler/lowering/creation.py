@@ -9,17 +9,17 @@ import torch
 
 from compiler.ir import IndexValue, Lazy, Value
 from compiler.lowering.registry import NotLowered, Scope, lower
-from compiler.ops import cast, const, op
+from compiler.ops import cast, const, op, scalar
 
 aten = torch.ops.aten
 prims = torch.ops.prims
 
 
 def _filled(scope: Scope, value: Any) -> Lazy:
-    if not isinstance(value, bool | int | float):
+    if not isinstance(value, bool | int | float | sympy.Expr):
         raise NotLowered("a fill value known only at run time")
     dtype = scope.output.dtype
-    return scope.pointwise((), lambda index: const(value, dtype))
+    return scope.pointwise((), lambda index: scalar(value, dtype))
 
 
 @lower(aten.full)
@@ -72,14 +72,14 @@ def arange(scope: Scope, *bounds: Any, **_: Any) -> Lazy:
     start = bounds[0] if len(bounds) > 1 else 0
     step = bounds[2] if len(bounds) > 2 else 1
     dtype = scope.output.dtype
-    if not isinstance(start, int | float) or not isinstance(step, int | float):
+    if not isinstance(start, int | float | sympy.Expr) or not isinstance(step, int | float):
         raise NotLowered("arange between bounds known only at run time")
 
     def compute(index: Any) -> Value:
-        if isinstance(start, int) and isinstance(step, int):
+        if isinstance(start, int | sympy.Expr) and isinstance(step, int):
             return cast(IndexValue(torch.int64, sympy.expand(index[0] * step) + start), dtype)
         wide = torch.float64 if dtype is torch.float64 else torch.float32
         scaled = op("mul", wide, cast(IndexValue(torch.int64, index[0]), wide), const(step, wide))
-        return cast(op("add", wide, scaled, const(start, wide)), dtype)
+        return cast(op("add", wide, scaled, scalar(start, wide)), dtype)
 
     return scope.pointwise((), compute)

@@ -74,14 +74,14 @@ def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str]
         return ExternReason.RANDOM, f"{node.target} draws random numbers"
     values = [n.meta.get("val") for n in node.all_input_nodes] + [node.meta.get("val")]
     tensors = [t for t in pytree.tree_leaves(values) if isinstance(t, torch.Tensor)]
+    if node.meta.get("unbacked_bindings"):
+        return ExternReason.DATA_DEPENDENT_SHAPE, f"a size of {node.name} is known only at run time"
     for tensor in tensors:
-        if any(not isinstance(s, int) for s in tensor.shape):
-            return ExternReason.DATA_DEPENDENT_SHAPE, f"a size of {node.name} is known only at run time"
         if tensor.layout is not torch.strided or tensor.is_quantized:
             return ExternReason.UNSUPPORTED_DTYPE, f"the layout {tensor.layout} is not strided"
         if tensor.dtype not in SUPPORTED_DTYPES:
             return ExternReason.UNSUPPORTED_DTYPE, f"{str(tensor.dtype).removeprefix('torch.')} has no generated code"
-    if any(isinstance(v, torch.SymInt | torch.SymFloat | torch.SymBool) for v in pytree.tree_leaves(values)):
+    if any(isinstance(v, torch.SymFloat | torch.SymBool) for v in pytree.tree_leaves(values)):
         return ExternReason.DATA_DEPENDENT_SHAPE, f"{node.name} uses a number known only at run time"
     if not tensors:
         return ExternReason.NO_LOWERING, f"{node.target} makes no tensor"
@@ -90,9 +90,19 @@ def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str]
         return ExternReason.CPU_TENSOR, f"{node.target} takes tensors of several devices"
     if on_gpu and "cpu" in devices:
         return ExternReason.CPU_TENSOR, f"{node.target} works on the CPU"
-    if any(0 in tensor.shape for tensor in tensors):
+    if any(isinstance(s, int) and s == 0 for tensor in tensors for s in tensor.shape):
         return ExternReason.TOO_SMALL_TO_HELP, f"{node.name} has no elements"
     return None
+
+
+_SIZE_OPS = frozenset({"sym_size", "sym_stride", "sym_numel", "sym_storage_offset"})
+
+
+def is_size_arithmetic(node: torch.fx.Node) -> bool:
+    """Whether the node computes with sizes alone, which the wrapper does wherever it needs the result."""
+    if isinstance(node.target, torch._ops.OpOverload):
+        return node.target.overloadpacket.__name__ in _SIZE_OPS
+    return True
 
 
 def certainly_extern(node: torch.fx.Node, on_gpu: bool) -> bool:

@@ -21,14 +21,15 @@ from compiler.index import (
     Index,
     IndirectVar,
     LoopVar,
+    check_index,
     contiguous_strides,
     has_gaps,
     is_dense,
     linear_index,
-    product,
     unflatten,
 )
 from compiler.ir import (
+    Binding,
     Buffer,
     Const,
     Extern,
@@ -54,8 +55,10 @@ from compiler.ir import (
 from compiler.lowering import extern
 from compiler.lowering.registry import NotLowered, ReductionPlan, ScanPlan, ScatterPlan, rule_for
 from compiler.lowering.shapes import masked
-from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS, cast, const
+from compiler.lowering.symbols import Symbols, bind, derived, torch_expr
+from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS, cast, const, scalar
 from compiler.report import ExternReason, Target
+from compiler.sizes import Size, as_size, hint, product
 
 MAX_LOADS = 12  # more reads than this in one loop cost registers and stop coalescing from helping
 MAX_OPS = 96
@@ -87,7 +90,7 @@ class Cost:
     flops: int
 
 
-def cost_of(value: Value, numel: int) -> Cost:
+def cost_of(value: Value, numel: Size) -> Cost:
     """Count the work of one element of a result with ``numel`` elements.
 
     A read of a much smaller tensor (a bias, a broadcast row) counts as free bytes: it stays in cache.
@@ -96,7 +99,7 @@ def cost_of(value: Value, numel: int) -> Cost:
     ops = flops = 0
     for v in walk(value):
         if isinstance(v, Load):
-            loads[v.buffer.name, v.index] = v.dtype.itemsize if v.buffer.numel * 8 > numel else 0
+            loads[v.buffer.name, v.index] = v.dtype.itemsize if hint(v.buffer.numel) * 8 > hint(numel) else 0
         elif isinstance(v, Op):
             ops += 1
             flops += PRIMITIVES[v.name].flops if v.name in PRIMITIVES else 0
@@ -119,6 +122,9 @@ class GraphLowering:
         self._place = {node.name: i for i, node in enumerate(gm.graph.nodes)}
         self._consumers = self._count_consumers()
         self._on_gpu = any(t.is_cuda for n in gm.graph.nodes for t in _tensors(n.meta.get("val")))
+        self.symbols = Symbols()
+        self._bindings: list[Binding] = []
+        self._bound: set[Any] = set()  # torch's symbols that have a value where the current node runs
 
     # --- the graph, node by node -----------------------------------------------------------------------------------
 
@@ -126,6 +132,8 @@ class GraphLowering:
         """Lower every node in order."""
         inputs: list[Buffer | None] = []
         outputs: tuple[Any, ...] = ()
+        placeholders = [node for node in self.gm.graph.nodes if node.op == "placeholder"]
+        self._bindings += self._bind([(node.name, node.meta.get("val")) for node in placeholders])
         for node in self.gm.graph.nodes:
             self.node = node
             with at_node(node.name):
@@ -139,12 +147,13 @@ class GraphLowering:
                     outputs = tuple(self._returned(self._arg(x)) for x in node.args[0])
                 else:
                     raise CompileError(f"an ATen graph has no {node.op} nodes", node=node.name)
-        return Program(tuple(inputs), self._constants, self._steps, outputs)
+        names = tuple(node.name for node in placeholders)
+        return Program(tuple(inputs), self._constants, self._steps, outputs, names, tuple(self._bindings))
 
     def _placeholder(self, node: torch.fx.Node) -> Buffer | None:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
-            self._env[node] = value if isinstance(value, int | float | bool) else ScalarRef(node.name)
+            self._env[node] = self._scalar(value, node.name)
             return None
         lazy = self._lazy_for(value, node.name)
         lazy.buffer = self._buffer(node.name, value, "input", node.name)
@@ -166,22 +175,69 @@ class GraphLowering:
 
     def _call(self, node: torch.fx.Node) -> Any:
         args, kwargs = pytree.tree_map_only(torch.fx.Node, self._arg, (node.args, node.kwargs))
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt) and extern.is_size_arithmetic(node) and self._known(value):
+            return self.symbols.number(value)
         if node.target is operator.getitem:
             return args[0][args[1]]
         reason = extern.static_reason(node, self._on_gpu)
+        if reason is None and not self._known([value, *(n.meta.get("val") for n in node.all_input_nodes)]):
+            reason = ExternReason.DATA_DEPENDENT_SHAPE, f"a size of {node.name} is known only at run time"
         if reason is None:
             rule = rule_for(node.target)
             try:
                 if rule is None:
                     raise NotLowered(f"{node.target} has no lowering rule", extern.library_reason(node))
                 result = rule(self, *args, **kwargs)
+                results = result if isinstance(result, tuple) else (result,)
+                if self._bound:
+                    self._probe(results)
             except NotLowered as refusal:
                 reason = (refusal.reason, str(refusal))
+            except TypeError as error:
+                if not self._bound:
+                    raise
+                reason = ExternReason.DATA_DEPENDENT_SHAPE, f"its rule needs sizes known at compile time: {error}"
             else:
-                for lazy in result if isinstance(result, tuple) else (result,):
+                for lazy in results:
                     self._settle(lazy)
                 return result
         return self._extern(node, args, kwargs, *reason)
+
+    # --- sizes known only at run time ------------------------------------------------------------------------------
+
+    def _bind(self, values: Sequence[tuple[str, Any]]) -> list[Binding]:
+        """Where the symbols in these run-time values (a name each) get theirs from, for those that have none yet."""
+        return bind(values, self._bound)
+
+    def _known(self, value: Any) -> bool:
+        """Whether every symbol in the sizes of a fake value has a value here."""
+        symbols: set[Any] = set()
+        for leaf in pytree.tree_leaves(value):
+            if isinstance(leaf, torch.SymInt):
+                symbols |= leaf.node.expr.free_symbols
+            elif isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
+                for size in (*leaf.shape, *leaf.stride()):
+                    if isinstance(size, torch.SymInt):
+                        symbols |= size.node.expr.free_symbols
+        return symbols <= self._bound
+
+    def _probe(self, results: Sequence[Lazy]) -> None:
+        """Compute an element, so that a rule that cannot do with these sizes says so while it can be replaced."""
+        for lazy in results:
+            for value in walk(lazy.load(self._fresh_index(lazy.size))):
+                if isinstance(value, Load | IndexValue):
+                    check_index(value.index if isinstance(value, Load) else value.expr)
+
+    def _scalar(self, value: Any, name: str) -> Any:
+        """How a number that a call or a placeholder gives is referred to."""
+        if isinstance(value, torch.SymInt):
+            return self.symbols.number(value) if self._known(value) else ScalarRef(name)
+        return value if isinstance(value, int | float | bool) else ScalarRef(name)
+
+    def _fresh_index(self, size: Sequence[Size]) -> Index:
+        """A loop variable for every dimension that is not known to have one element."""
+        return tuple(self._var(s) if s != 1 else sympy.Integer(0) for s in size)
 
     def _arg(self, node: Any) -> Any:
         return self._env[node] if isinstance(node, torch.fx.Node) else node
@@ -205,6 +261,10 @@ class GraphLowering:
     def output(self) -> Any:
         """The node's fake value."""
         return self.node.meta["val"]
+
+    def shape(self, like: torch.Tensor | None = None) -> tuple[Size, ...]:
+        """See Scope."""
+        return self.symbols.sizes((self.output if like is None else like).shape)
 
     def pointwise(
         self, inputs: Sequence[Lazy], compute: Callable[[Index], Value], like: torch.Tensor | None = None
@@ -230,16 +290,16 @@ class GraphLowering:
             self._realize_root(root)
         return lazy
 
-    def reduce(self, plan: ReductionPlan, size: Sequence[int], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
+    def reduce(self, plan: ReductionPlan, size: Sequence[Size], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
         """See Scope. A reduction with too few outputs to fill the GPU is done in two steps (``_split_count``)."""
         source = plan.source
-        dims = [d for d in plan.dims if source.size[d] > 1]
+        dims = [d for d in plan.dims if source.size[d] != 1]
         kept = [d for d in range(len(source.size)) if d not in plan.dims]
-        xvars = {d: self._var(source.size[d]) for d in kept if source.size[d] > 1}
+        xvars = {d: self._var(source.size[d]) for d in kept if source.size[d] != 1}
         rsizes = [source.size[d] for d in dims]
-        xnumel = product([v.extent for v in xvars.values()])
+        xnumel = hint(product([v.extent for v in xvars.values()]))
         across = any(source.stride[d] == 1 for d in xvars)  # neighbours in memory belong to different outputs
-        count = self._split_count(xnumel, product(rsizes), across)
+        count = self._split_count(xnumel, hint(product(rsizes)), across)
         if count > 1 and plan.kind.startswith("arg"):
             value, rvars, origins = self._split_positions(plan, xvars, dims, rsizes, count)
         elif count > 1:
@@ -262,7 +322,7 @@ class GraphLowering:
         lazy = Lazy(self.node.name, tuple(size), buffer.stride, 0, dtype, source.device, buffer=buffer)
         tag(value, self.node.name)
         index = linear_index(out_index, buffer.stride)
-        order = tuple(sorted(xvars.values(), key=lambda v: -int(index.coeff(v))))
+        order = tuple(sorted(xvars.values(), key=lambda v: -hint(as_size(index.coeff(v)))))
         self._steps.append(Loop(buffer, order, tuple(rvars), value, index, origins))
         return lazy
 
@@ -270,7 +330,7 @@ class GraphLowering:
         """See Scope."""
         source = plan.source
         rvar = self._var(source.size[plan.dim])
-        xvars = {d: self._var(s) for d, s in enumerate(source.size) if s > 1 and d != plan.dim}
+        xvars = {d: self._var(s) for d, s in enumerate(source.size) if s != 1 and d != plan.dim}
         at = self._source_index(source, xvars, {plan.dim: rvar})
         inner = cast(source.load(at), plan.accumulate)
         if plan.positions:
@@ -278,16 +338,16 @@ class GraphLowering:
         else:
             value = cast(Scan(plan.accumulate, plan.kind, inner, rvar), like.dtype)
         tag(value, self.node.name)
-        buffer = self._new_buffer(tuple(like.shape), like.dtype, source.device, like, self.node.name)
+        size = self.shape(like)
+        buffer = self._new_buffer(size, like.dtype, source.device, like, self.node.name)
         index = linear_index(at, buffer.stride)
-        order = tuple(sorted(xvars.values(), key=lambda v: -int(index.coeff(v))))
+        order = tuple(sorted(xvars.values(), key=lambda v: -hint(as_size(index.coeff(v)))))
         self._steps.append(Loop(buffer, order, (rvar,), value, index, self._origins((source,))))
-        size = tuple(like.shape)
         return Lazy(self.node.name, size, buffer.stride, 0, like.dtype, source.device, buffer=buffer)
 
     def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
         """See Scope. The target is written in place where nobody else reads it, else into a copy."""
-        point = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in plan.size)
+        point = self._fresh_index(plan.size)
         value, place, mask = plan.at(point)
         read = {v.buffer.name for v in walk(value, *indirect_values(sympy.Tuple(*place))) if isinstance(v, Load)}
         held = self._input_to_write(plan.target, plan.accumulate) or self._own_memory(plan.target, plan.accumulate)
@@ -305,8 +365,7 @@ class GraphLowering:
             self._inside_inputs[buffer.name] = over
         origins = self._origins(plan.inputs)
         self._steps.append(Loop(buffer, xvars, (), write, index, origins, into=held.name, over=over))
-        size = tuple(like.shape)
-        result = Lazy(self.node.name, size, buffer.stride, 0, buffer.dtype, buffer.device, buffer=buffer)
+        result = Lazy(self.node.name, self.shape(like), buffer.stride, 0, buffer.dtype, buffer.device, buffer=buffer)
         if buffer.dtype is like.dtype:
             return result
         return self.pointwise((result,), lambda at: cast(result.load(at), like.dtype), like)
@@ -319,7 +378,7 @@ class GraphLowering:
         if made is not None and source.base is None and self._inside_inputs.get(made.name) == held.name:
             return target  # it was written there already
         self._evaluate_pending_reads(self.node, held)
-        index = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in target.size)
+        index = self._fresh_index(target.size)
         place = linear_index(index, held.stride)
         for _ in range(2):
             value = cast(source.load(index), target.dtype)
@@ -331,7 +390,7 @@ class GraphLowering:
             self.realize(source)
         tag(value, self.node.name)
         buffer = replace(self._new_buffer(held.size, held.dtype, held.device, None, source.fx_node), stride=held.stride)
-        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -int(place.coeff(v)))
+        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -hint(as_size(place.coeff(v))))
         origins = self._origins((source,))
         self._steps.append(Loop(buffer, tuple(xvars), (), value, place, origins, over=held.name))
         return target  # whoever gets this as a result gets the input itself
@@ -365,7 +424,7 @@ class GraphLowering:
 
     def _copied(self, target: Lazy, dtype: torch.dtype, like: torch.Tensor) -> Buffer:
         """A copy of the target in memory of its own."""
-        size, stride = tuple(like.shape), tuple(like.stride())
+        size, stride = self.shape(like), self.symbols.strides(like)
         copy = Lazy(target.fx_node, size, stride, 0, dtype, target.device)
         copy.compute = lambda index: cast(target.load(index), dtype)
         copy.inputs = (target,)
@@ -388,16 +447,16 @@ class GraphLowering:
         return _even_parts(rnumel, max(1, min(wanted // max(programs, 1), rnumel // 1024, 1024)))
 
     def _chunked(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
+        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size], count: int
     ) -> tuple[Value, LoopVar, LoopVar, Any]:
         """What is reduced, in ``count`` chunks: the value, the loop over chunks, that within one, and the position."""
         source = plan.source
         rnumel = product(rsizes)
-        chunk = -(-rnumel // count)
+        chunk = -(-rnumel // count) if isinstance(rnumel, int) else derived(_divide_up(rnumel, count), rnumel)
         part, inner = self._var(count), self._var(chunk)
         flat = part * chunk + inner
         if chunk * count != rnumel:  # the last chunk runs past the end: read nothing there
-            inside = Op(torch.bool, "lt", (IndexValue(torch.int64, flat), const(rnumel, torch.int64)))
+            inside = Op(torch.bool, "lt", (IndexValue(torch.int64, flat), scalar(rnumel, torch.int64)))
             flat_var = LoopVar("clipped", rnumel)
             at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat_var, rsizes), strict=True)))
             value = plan.prologue(source.load(at), at)
@@ -461,7 +520,7 @@ class GraphLowering:
         if any(user.op == "output" or extern.certainly_extern(user, self._on_gpu) for user in consumers):
             self._realize_root(lazy)
             return
-        index = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in lazy.size)
+        index = self._fresh_index(lazy.size)
         cost = cost_of(lazy.load(index), product(lazy.size))
         again_is_cheap = cost.bytes <= lazy.dtype.itemsize and cost.flops <= RECOMPUTE_FLOPS
         too_large = cost.loads > MAX_LOADS or cost.ops > MAX_OPS
@@ -470,14 +529,14 @@ class GraphLowering:
 
     def _realize_root(self, lazy: Lazy, index: Index | None = None) -> None:
         if index is None:
-            index = tuple(self._var(s) if s > 1 else sympy.Integer(0) for s in lazy.size)
+            index = self._fresh_index(lazy.size)
         value = lazy.load(index)
         origins = tuple(sorted(lazy.origins(), key=self._order))
         buffer = self._new_buffer(lazy.size, lazy.dtype, lazy.device, lazy, lazy.fx_node)
         lazy.buffer = buffer
         lazy.memo.clear()
         store = linear_index(index, buffer.stride)
-        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -int(store.coeff(v)))
+        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -hint(as_size(store.coeff(v))))
         self._steps.append(Loop(buffer, tuple(xvars), (), value, store, origins))
 
     def _order(self, name: str) -> int:
@@ -491,33 +550,27 @@ class GraphLowering:
         return tuple(sorted(found, key=self._order))
 
     def _lazy_for(self, value: torch.Tensor, name: str) -> Lazy:
-        return Lazy(
-            name,
-            tuple(value.shape),
-            tuple(value.stride()) if value.layout is torch.strided else (),
-            int(value.storage_offset()) if value.layout is torch.strided else 0,
-            value.dtype,
-            value.device,
-        )
+        size, stride = self.symbols.sizes(value.shape), self.symbols.strides(value)
+        return Lazy(name, size, stride, self.symbols.offset(value), value.dtype, value.device)
 
     def _buffer(self, name: str, value: torch.Tensor, kind: str, fx_node: str) -> Buffer:
-        strides = tuple(value.stride()) if value.layout is torch.strided else ()
-        return Buffer(name, tuple(value.shape), strides, value.dtype, value.device, kind, fx_node)
+        size, stride = self.symbols.sizes(value.shape), self.symbols.strides(value)
+        return Buffer(name, size, stride, value.dtype, value.device, kind, fx_node)
 
     def _new_buffer(
-        self, size: Sequence[int], dtype: torch.dtype, device: torch.device, like: Any, fx_node: str
+        self, size: Sequence[Size], dtype: torch.dtype, device: torch.device, like: Any, fx_node: str
     ) -> Buffer:
         """Fresh memory laid out like ``like`` where that is dense, else contiguous."""
         stride = contiguous_strides(size)
         if like is not None:
-            given = tuple(like.stride if isinstance(like, Lazy) else like.stride())
+            given = like.stride if isinstance(like, Lazy) else self.symbols.strides(like)
             if is_dense(size, given):
                 stride = given
         name = f"buf{self._buffers}"
         self._buffers += 1
         return Buffer(name, tuple(size), stride, dtype, device, "computed", fx_node)
 
-    def _var(self, extent: int) -> LoopVar:
+    def _var(self, extent: Size) -> LoopVar:
         self._loops += 1
         return LoopVar(f"i{self._loops}", extent)
 
@@ -550,18 +603,20 @@ class GraphLowering:
         multiple = isinstance(value, tuple | list)
         results: list[Any] = []
         buffers: list[Buffer | None] = []
-        for number, item in enumerate(value if multiple else [value]):
-            name = result_name(f"ext_{node.name}", number if multiple else None)
+        items = [
+            (result_name(f"ext_{node.name}", place if multiple else None), item)
+            for place, item in enumerate(value if multiple else [value])
+        ]
+        bindings = self._bind(items)
+        for name, item in items:
             aliased = self._aliased_input(item, node) if mutated else None
             if isinstance(item, torch.Tensor) and aliased is None:
                 lazy = self._lazy_for(item, node.name)
                 lazy.buffer = self._buffer(name, item, "extern", node.name)
-                lazy.offset = 0 if item.layout is not torch.strided else int(item.storage_offset())
                 results.append(lazy)
                 buffers.append(lazy.buffer)
             else:
-                known = isinstance(item, int | float | bool) and not isinstance(item, torch.SymInt)
-                results.append(aliased if aliased is not None else item if known else ScalarRef(name))
+                results.append(aliased if aliased is not None else self._scalar(item, name))
                 buffers.append(None)
         self._steps.append(
             Extern(
@@ -578,6 +633,7 @@ class GraphLowering:
                 reason,
                 detail,
                 bool(mutated) or reason is ExternReason.RANDOM or extern.has_effects(node),
+                tuple(bindings),
             )
         )
         return results if multiple else results[0]
@@ -691,6 +747,13 @@ def _even_parts(rnumel: int, count: int) -> int:
     return next(even, count)
 
 
+def _divide_up(size: Size, count: int) -> Any:
+    """``size / count`` rounded up, in torch's terms."""
+    from torch.utils._sympy.functions import FloorDiv
+
+    return FloorDiv(torch_expr(size) + count - 1, count)
+
+
 def _masked_to_identity(value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]) -> Value:
     """``value`` where ``inside`` holds, read only there, and the combination's neutral element elsewhere."""
     rewritten = masked(rewrite(value, mapping, {}), inside)
@@ -709,5 +772,5 @@ def identity(kind: str, dtype: torch.dtype) -> Const:
 
 
 def lower_graph(gm: torch.fx.GraphModule, target: Target) -> Program:
-    """Lower an ATen graph whose nodes carry fake values of static size in ``meta["val"]``."""
+    """Lower an ATen graph whose nodes carry fake values in ``meta["val"]``."""
     return GraphLowering(gm, target).run()

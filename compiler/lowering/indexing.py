@@ -7,32 +7,33 @@ from typing import Any
 
 import torch
 
-from compiler.index import Expr, Index, IndirectVar, bounds, product
+from compiler.index import Index, IndirectVar, bounds, upper
 from compiler.ir import IndexValue, Lazy, Value
-from compiler.lowering.pointwise import broadcast_index
+from compiler.lowering.pointwise import broadcast_index, check_broadcast
 from compiler.lowering.registry import NotLowered, Scope, lower
-from compiler.ops import cast, const, op
+from compiler.ops import cast, const, op, scalar
+from compiler.sizes import Expr, Size, hint, known_less, product
 
 aten = torch.ops.aten
 
 
-def position(value: Value, size: int, wrap: bool = True) -> Expr:
+def position(value: Value, size: Size, wrap: bool = True) -> Expr:
     """A computed index into a dimension of ``size``; negative ones count from the end where ``wrap``.
 
     A position that is itself made of loop variables (an arange) needs no indirection.
     """
     value = cast(value, torch.int64)
-    if isinstance(value, IndexValue) and bounds(value.expr)[0] >= 0 and bounds(value.expr)[1] < size:
+    if isinstance(value, IndexValue) and bounds(value.expr)[0] >= 0 and known_less(upper(value.expr), size):
         return value.expr
     if wrap:
         negative = op("lt", torch.bool, value, const(0, torch.int64))
-        value = op("where", torch.int64, negative, op("add", torch.int64, value, const(size, torch.int64)), value)
+        value = op("where", torch.int64, negative, op("add", torch.int64, value, scalar(size, torch.int64)), value)
     return IndirectVar(value, size)
 
 
 def _source(scope: Scope, x: Lazy) -> Lazy:
     """What to read from: memory where more elements are read than there are, else the value computed in place."""
-    return scope.realize(x) if product(scope.output.shape) > product(x.size) else x
+    return scope.realize(x) if hint(product(scope.shape())) > hint(product(x.size)) else x
 
 
 @lower(aten.embedding)
@@ -84,14 +85,16 @@ def index_tensor(scope: Scope, x: Lazy, indices: Sequence[Lazy | None]) -> Lazy:
     if any(t.dtype in (torch.bool, torch.uint8) for _, t in named):
         raise NotLowered("indexing by a mask")
     source = _source(scope, x)
-    shape = torch.broadcast_shapes(*(t.size for _, t in named))
+    rank = max(len(t.size) for _, t in named)
     dims = [dim for dim, _ in named]
     # torch puts the indexed dimensions where they stood if they are neighbours, else in front
     first = dims[0] if dims == list(range(dims[0], dims[0] + len(dims))) else 0
 
+    check_broadcast([t for _, t in named], scope.shape()[first : first + rank])
+
     def compute(index: Index) -> Value:
-        chosen = index[first : first + len(shape)]
-        rest = iter(index[:first] + index[first + len(shape) :])
+        chosen = index[first : first + rank]
+        rest = iter(index[:first] + index[first + rank :])
         by_dim = {dim: position(t.load(broadcast_index(t, chosen)), x.size[dim]) for dim, t in named}
         return source.load(tuple(by_dim[d] if d in by_dim else next(rest) for d in range(len(x.size))))
 

@@ -13,7 +13,8 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 from compiler.index import Index
 from compiler.ir import Lazy, Value
 from compiler.lowering.registry import NotLowered, Scope, lower
-from compiler.ops import cast, const, op
+from compiler.ops import cast, const, op, scalar
+from compiler.sizes import Size, at_least
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -27,12 +28,37 @@ def broadcast_index(lazy: Lazy, index: Index) -> Index:
     return tuple(sympy.Integer(0) if size == 1 else i for size, i in zip(lazy.size, trailing, strict=True))
 
 
+def broadcast_size(sizes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
+    """The size that several broadcast to."""
+    rank = max((len(size) for size in sizes), default=0)
+    result: list[Size] = []
+    for dim in range(rank):
+        given = {size[dim - rank + len(size)] for size in sizes if dim - rank + len(size) >= 0} - {1}
+        if len(given) > 1:
+            raise NotLowered(f"whether the sizes {', '.join(map(str, given))} are equal is known only at run time")
+        result.append(given.pop() if given else 1)
+    return tuple(result)
+
+
+def check_broadcast(operands: Sequence[Any], size: Sequence[Size]) -> None:
+    """Refuse operands of which it depends on a size known only at run time whether they are broadcast to ``size``.
+
+    A size of at least 2 is never broadcast, so that torch has seen to it that it is the result's.
+    """
+    for lazy in operands:
+        if isinstance(lazy, Lazy):
+            for own, wanted in zip(lazy.size[::-1], size[::-1], strict=False):
+                if own != wanted and not isinstance(own, int) and not at_least(own, 2):
+                    raise NotLowered(f"whether the size {own} is broadcast is known only at run time")
+
+
 def elementwise(scope: Scope, body: Body, kind: ELEMENTWISE_TYPE_PROMOTION_KIND, operands: Sequence[Any]) -> Lazy:
     """Apply ``body(dtype, *values)`` to broadcast operands, promoted by ``kind``, cast to the node's output dtype."""
     tensors = [x for x in operands if isinstance(x, Lazy)]
-    if any(not isinstance(x, Lazy | bool | int | float) for x in operands):
+    if any(not isinstance(x, Lazy | bool | int | float | sympy.Expr) for x in operands):
         raise NotLowered("an operand is neither a tensor nor a number")
-    probes = [_probe(x) if isinstance(x, Lazy) else x for x in operands]
+    check_broadcast(operands, scope.shape())
+    probes = [_probe(x) if isinstance(x, Lazy) else 1 if isinstance(x, sympy.Expr) else x for x in operands]
     compute_dtype, _ = elementwise_dtypes(*probes, type_promotion_kind=kind)
     if compute_dtype.is_complex:
         raise NotLowered("complex arithmetic")
@@ -40,7 +66,7 @@ def elementwise(scope: Scope, body: Body, kind: ELEMENTWISE_TYPE_PROMOTION_KIND,
 
     def compute(index: Index) -> Value:
         values = [
-            cast(x.load(broadcast_index(x, index)), compute_dtype) if isinstance(x, Lazy) else const(x, compute_dtype)
+            cast(x.load(broadcast_index(x, index)), compute_dtype) if isinstance(x, Lazy) else scalar(x, compute_dtype)
             for x in operands
         ]
         return cast(body(compute_dtype, *values), result_dtype)
@@ -265,6 +291,7 @@ _register([aten.sign, aten.sgn], KIND.DEFAULT, sign)
 def where(scope: Scope, condition: Lazy, a: Lazy, b: Lazy) -> Lazy:
     """a where the condition holds, else b."""
     dtype = scope.output.dtype
+    check_broadcast((condition, a, b), scope.shape())
 
     def compute(index: Index) -> Value:
         chosen, x, y = (lazy.load(broadcast_index(lazy, index)) for lazy in (condition, a, b))
@@ -277,10 +304,11 @@ def where(scope: Scope, condition: Lazy, a: Lazy, b: Lazy) -> Lazy:
 def masked_fill(scope: Scope, x: Lazy, mask: Lazy, value: Any) -> Lazy:
     """``value`` where the mask holds, else x."""
     dtype = scope.output.dtype
+    check_broadcast((x, mask, value), scope.shape())
     inputs = [lazy for lazy in (x, mask, value) if isinstance(lazy, Lazy)]
 
     def compute(index: Index) -> Value:
-        filled = value.load(broadcast_index(value, index)) if isinstance(value, Lazy) else const(value, dtype)
+        filled = value.load(broadcast_index(value, index)) if isinstance(value, Lazy) else scalar(value, dtype)
         chosen = cast(mask.load(broadcast_index(mask, index)), torch.bool)
         return op("where", dtype, chosen, cast(filled, dtype), cast(x.load(broadcast_index(x, index)), dtype))
 
@@ -386,6 +414,7 @@ def convert(scope: Scope, x: Lazy, dtype: torch.dtype | None = None, **kwargs: A
 def copy(scope: Scope, target: Lazy, source: Lazy, non_blocking: bool = False) -> Lazy:
     """``source`` broadcast and cast to ``target``'s size and dtype."""
     dtype = scope.output.dtype
+    check_broadcast((source,), scope.shape())
     return scope.pointwise((source,), lambda index: cast(source.load(broadcast_index(source, index)), dtype))
 
 

@@ -14,14 +14,15 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.index import Expr, Index, floor_div, product
+from compiler.index import Expr, Index, floor_div
 from compiler.ir import IndexValue, Lazy, Value
 from compiler.lowering.graph import identity
 from compiler.lowering.reductions import accumulator
 from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.lowering.shapes import masked
-from compiler.ops import cast, const, op
+from compiler.ops import cast, const, op, scalar
 from compiler.report import ExternReason
+from compiler.sizes import Size, divide, known_less, product
 
 aten = torch.ops.aten
 MAX_TAPS = 25  # elements of a window, or windows over an element, that a kernel reads one by one
@@ -31,8 +32,8 @@ MAX_TAPS = 25  # elements of a window, or windows over an element, that a kernel
 class Windows:
     """How windows of ``kernel`` elements lie over one dimension of ``size``; there are ``count`` of them."""
 
-    size: int
-    count: int
+    size: Size
+    count: Size
     kernel: int
     stride: int
     padding: int
@@ -41,7 +42,8 @@ class Windows:
     @property
     def inside(self) -> bool:
         """Whether every window lies within the dimension."""
-        return self.padding == 0 and (self.count - 1) * self.stride + (self.kernel - 1) * self.dilation < self.size
+        last = (self.count - 1) * self.stride + (self.kernel - 1) * self.dilation
+        return self.padding == 0 and known_less(last, self.size)
 
     @property
     def overlaps(self) -> int:
@@ -56,7 +58,7 @@ def _each(value: Any, rank: int) -> list[int]:
 
 
 def _windows(
-    x: Sequence[int], out: Sequence[int], kernel: Any, stride: Any, padding: Any, dilation: Any, rank: int
+    x: Sequence[Size], out: Sequence[Size], kernel: Any, stride: Any, padding: Any, dilation: Any, rank: int
 ) -> list[Windows]:
     kernels = _each(kernel, rank)
     strides = _each(stride, rank) if stride is not None and stride != [] else kernels
@@ -69,13 +71,13 @@ def _limit(taps: int, what: str) -> None:
         raise NotLowered(f"{taps} {what}, more than {MAX_TAPS}", ExternReason.LIBRARY_IS_FASTER)
 
 
-def _between(expr: Expr, low: int | None, high: int | None) -> list[Value]:
+def _between(expr: Expr, low: int | None, high: Size | None) -> list[Value]:
     place = IndexValue(torch.int64, expr)
     tests = []
     if low is not None:
         tests.append(op("ge", torch.bool, place, const(low, torch.int64)))
     if high is not None:
-        tests.append(op("lt", torch.bool, place, const(high, torch.int64)))
+        tests.append(op("lt", torch.bool, place, scalar(high, torch.int64)))
     return tests
 
 
@@ -103,13 +105,13 @@ def _covering(windows: Sequence[Windows], at: Index) -> Iterator[tuple[Index, Va
     for steps in itertools.product(*(range(w.overlaps) for w in windows)):
         index, tests = [], []
         for window, place, step in zip(windows, at, steps, strict=True):
-            number = floor_div(place + window.padding, window.stride) - step
-            index.append(number)
+            nth = floor_div(place + window.padding, window.stride) - step
+            index.append(nth)
             exact = window.stride == window.kernel and window.count * window.stride == window.size + window.padding
             if not exact:
-                tests += _between(number, 0 if step else None, window.count)
+                tests += _between(nth, 0 if step else None, window.count)
                 if window.kernel % window.stride or window.kernel < window.stride:
-                    reach = sympy.expand(number * window.stride) - window.padding + window.kernel - place
+                    reach = sympy.expand(nth * window.stride) - window.padding + window.kernel - place
                     tests += _between(reach, 1, None)
         yield tuple(index), _all(tests)
 
@@ -139,7 +141,7 @@ def max_pool(
     """The largest element of each window and its position in the plane; NaN counts as the largest, the last one."""
     values, positions = scope.output
     rank = 2 if scope.node.target.overloadpacket is aten.max_pool2d_with_indices else 3
-    windows = _windows(x.size, tuple(values.shape), kernel, stride, padding, dilation, rank)
+    windows = _windows(x.size, scope.shape(values), kernel, stride, padding, dilation, rank)
     _limit(product([w.kernel for w in windows]), "elements in a window")
     source = _windowed_source(scope, x, windows)
     dtype = accumulator(x.dtype) if x.dtype.is_floating_point else x.dtype
@@ -149,10 +151,10 @@ def max_pool(
         plane, out = index[:-rank], index[-rank:]
         found: Value = cast(lowest, dtype)
         where = _flat([_first_inside(w, at) for w, at in zip(windows, out, strict=True)], windows)
-        for number, (place, inside) in enumerate(_taps(windows, out)):
+        for nth, (place, inside) in enumerate(_taps(windows, out)):
             value = cast(_read(source, (*plane, *place), inside, lowest.value), dtype)
             here = _flat([IndexValue(torch.int64, p) for p in place], windows)
-            if number == 0 and inside is None:
+            if nth == 0 and inside is None:
                 found, where = value, here
                 continue
             larger = op("gt", torch.bool, value, found)
@@ -172,7 +174,7 @@ def _flat(places: Sequence[Value], windows: Sequence[Windows]) -> Value:
         if isinstance(result, IndexValue) and isinstance(place, IndexValue):
             result = IndexValue(torch.int64, sympy.expand(result.expr * window.size) + place.expr)
         else:
-            scaled = op("mul", torch.int64, result, const(window.size, torch.int64))
+            scaled = op("mul", torch.int64, result, scalar(window.size, torch.int64))
             result = op("add", torch.int64, scaled, place)
     return result
 
@@ -216,9 +218,9 @@ def max_pool_backward(
         plane, at = index[:-rank], index[-rank:]
         here = _flat([IndexValue(torch.int64, p) for p in at], windows)
         total: Value | None = None
-        for number, valid in _covering(windows, at):
-            chosen = op("eq", torch.bool, _read(sources[1], (*plane, *number), valid, -1), here)
-            part = cast(_read(sources[0], (*plane, *number), valid, 0), dtype)
+        for window, valid in _covering(windows, at):
+            chosen = op("eq", torch.bool, _read(sources[1], (*plane, *window), valid, -1), here)
+            part = cast(_read(sources[0], (*plane, *window), valid, 0), dtype)
             part = op("where", dtype, chosen, part, const(0, dtype))
             total = part if total is None else op("add", dtype, total, part)
         assert total is not None
@@ -238,7 +240,7 @@ def _divisor(
 ) -> Callable[[Index], Value]:
     """What the sum of the window at an index is divided by: the elements that count."""
     whole = all(w.inside for w in windows)
-    within = all((w.count - 1) * w.stride + w.kernel <= w.size + 2 * w.padding for w in windows)
+    within = all(known_less((w.count - 1) * w.stride + w.kernel - 1, w.size + 2 * w.padding) for w in windows)
     if fixed is not None or whole or (padded and within):
         count = fixed if fixed is not None else product([w.kernel for w in windows])
         return lambda out: const(count, dtype)
@@ -251,7 +253,7 @@ def _divisor(
             high = window.size + (window.padding if padded else 0)
             first = op("maximum", torch.int64, IndexValue(torch.int64, start), const(low, torch.int64))
             last = IndexValue(torch.int64, start + window.kernel)
-            length = op("sub", torch.int64, op("minimum", torch.int64, last, const(high, torch.int64)), first)
+            length = op("sub", torch.int64, op("minimum", torch.int64, last, scalar(high, torch.int64)), first)
             result = length if result is None else op("mul", torch.int64, result, length)
         assert result is not None
         return cast(result, dtype)
@@ -275,7 +277,7 @@ def avg_pool(
 ) -> Lazy:
     """The mean of each window."""
     rank = _AVERAGES[scope.node.target.overloadpacket]
-    windows = _windows(x.size, tuple(scope.output.shape), kernel, stride, padding, 1, rank)
+    windows = _windows(x.size, scope.shape(), kernel, stride, padding, 1, rank)
     return _mean(scope, x, windows, count_include_pad, divisor_override)
 
 
@@ -330,9 +332,9 @@ def _spread_mean(scope: Scope, grad: Lazy, windows: Sequence[Windows], padded: b
     def compute(index: Index) -> Value:
         plane, at = index[:-rank], index[-rank:]
         total: Value | None = None
-        for number, valid in _covering(windows, at):
-            part = cast(_read(source, (*plane, *number), valid, 0), dtype)
-            share = op("div", dtype, part, divisor(number))
+        for window, valid in _covering(windows, at):
+            part = cast(_read(source, (*plane, *window), valid, 0), dtype)
+            share = op("div", dtype, part, divisor(window))
             if valid is not None:  # there a divisor may be 0
                 share = op("where", dtype, valid, share, const(0, dtype))
             total = share if total is None else op("add", dtype, total, share)
@@ -342,19 +344,19 @@ def _spread_mean(scope: Scope, grad: Lazy, windows: Sequence[Windows], padded: b
     return scope.pointwise((source,), compute)
 
 
-def _even(x: Sequence[int], out: Sequence[int], rank: int) -> list[Windows] | None:
+def _even(x: Sequence[Size], out: Sequence[Size], rank: int) -> list[Windows] | None:
     """The windows of an adaptive pool where they are equal and lie side by side, else None."""
     pairs = list(zip(x[-rank:], out[-rank:], strict=True))
-    if any(not count or size % count for size, count in pairs):
-        return None
-    return [Windows(size, count, size // count, size // count, 0, 1) for size, count in pairs]
+    kernels = [divide(size, count) if count != 0 else None for size, count in pairs]
+    found = [Windows(*pair, n, n, 0, 1) for pair, n in zip(pairs, kernels, strict=True) if isinstance(n, int)]
+    return found if len(found) == rank else None
 
 
 @lower(aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default)
 def adaptive_avg_pool(scope: Scope, x: Lazy, out: Sequence[int]) -> Lazy:
     """Means of as many windows as asked for, where those are equal."""
     rank = 2 if scope.node.target.overloadpacket is aten._adaptive_avg_pool2d else 3
-    windows = _even(x.size, tuple(scope.output.shape), rank)
+    windows = _even(x.size, scope.shape(), rank)
     if windows is None:
         raise NotLowered("windows of several sizes")
     return _mean(scope, x, windows, True, None)

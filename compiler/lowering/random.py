@@ -17,7 +17,7 @@ from compiler.random_numbers import DOUBLE_DIGITS, ops
 
 def _drawn(scope: Scope, seeds: Lazy, number: int, draw: Callable[[Value, Value], Value]) -> Lazy:
     """``draw(seed, place)`` for every element; its place is its row-major number, however it is stored."""
-    strides = contiguous_strides(tuple(scope.output.shape))
+    strides = contiguous_strides(scope.shape())
 
     def compute(index: Index) -> Value:
         seed = seeds.load((sympy.Integer(number),))

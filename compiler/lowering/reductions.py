@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
-from compiler.index import Index, product
+from compiler.index import Index
 from compiler.ir import Lazy, Value
 from compiler.lowering.pointwise import KIND, elementwise
 from compiler.lowering.registry import NotLowered, ReductionPlan, Scope, lower
-from compiler.ops import cast, const, op
+from compiler.ops import cast, const, op, scalar
+from compiler.sizes import Size, product
 
 aten = torch.ops.aten
 prims = torch.ops.prims
@@ -26,7 +27,7 @@ def reduced_dims(dims: Any, rank: int) -> tuple[int, ...]:
     return tuple(sorted({d % rank for d in dims})) if rank else ()
 
 
-def reduced_size(size: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+def reduced_size(size: Sequence[Size], dims: Sequence[int], keepdim: bool) -> tuple[Size, ...]:
     """The size that is left after reducing ``dims``."""
     if keepdim:
         return tuple(1 if d in dims else s for d, s in enumerate(size))
@@ -40,8 +41,15 @@ def accumulator(dtype: torch.dtype) -> torch.dtype:
     return torch.int64
 
 
+def divided(value: Value, count: Size, dtype: torch.dtype) -> Value:
+    """``value / count``; by a known count as a product with its inverse."""
+    if isinstance(count, int):
+        return value if count == 1 else op("mul", dtype, value, const(1.0 / count, dtype))
+    return op("div", dtype, value, scalar(count, dtype))
+
+
 def _simple(
-    scope: Scope, x: Lazy, kind: str, dims: Any, keepdim: bool, accumulate: torch.dtype, scale: float | None = None
+    scope: Scope, x: Lazy, kind: str, dims: Any, keepdim: bool, accumulate: torch.dtype, count: Size = 1
 ) -> Lazy:
     named = reduced_dims(dims, len(x.size))
     output = scope.output
@@ -49,12 +57,10 @@ def _simple(
         raise NotLowered("a reduction over no elements")
 
     def epilogue(value: Value) -> Value:
-        if scale is not None:
-            value = op("mul", accumulate, value, const(scale, accumulate))
-        return cast(value, output.dtype)
+        return cast(divided(value, count, accumulate), output.dtype)
 
     plan = ReductionPlan(kind, x, named, keepdim, accumulate, lambda value, _: cast(value, accumulate), epilogue)
-    return scope.reduce(plan, tuple(output.shape), output.dtype, output)
+    return scope.reduce(plan, scope.shape(output), output.dtype, output)
 
 
 @lower(aten.sum, prims.sum)
@@ -69,7 +75,7 @@ def mean(scope: Scope, x: Lazy, dims: Any = None, keepdim: bool = False, dtype: 
     count = product([x.size[d] for d in reduced_dims(dims, len(x.size))])
     if count == 0:
         raise NotLowered("a mean over no elements")
-    return _simple(scope, x, "sum", dims, keepdim, accumulator(scope.output.dtype), 1.0 / count)
+    return _simple(scope, x, "sum", dims, keepdim, accumulator(scope.output.dtype), count)
 
 
 @lower(aten.prod)
@@ -112,7 +118,7 @@ def extremum_and_position(scope: Scope, x: Lazy, dim: Any = None, keepdim: bool 
     dims = reduced_dims(dim, len(x.size))
     value = scope.reduce(
         ReductionPlan(name, x, dims, keepdim, accumulate, lambda v, _: cast(v, accumulate), lambda v: cast(v, x.dtype)),
-        tuple(values.shape),
+        scope.shape(values),
         values.dtype,
         values,
     )
@@ -122,7 +128,7 @@ def extremum_and_position(scope: Scope, x: Lazy, dim: Any = None, keepdim: bool 
 def _position(scope: Scope, x: Lazy, kind: str, dims: tuple[int, ...], keepdim: bool, output: torch.Tensor) -> Lazy:
     accumulate = _comparable(x.dtype)
     plan = ReductionPlan(kind, x, dims, keepdim, accumulate, lambda v, _: cast(v, accumulate), lambda v: v)
-    return scope.reduce(plan, tuple(output.shape), torch.int64, output)
+    return scope.reduce(plan, scope.shape(output), torch.int64, output)
 
 
 @lower(aten.argmax, aten.argmin)
@@ -150,7 +156,7 @@ def any_or_all(scope: Scope, x: Lazy, dims: Any = None, keepdim: bool = False) -
         lambda v, _: cast(v, torch.bool),
         lambda v: cast(v, output.dtype),
     )
-    return scope.reduce(plan, tuple(output.shape), output.dtype, output)
+    return scope.reduce(plan, scope.shape(output), output.dtype, output)
 
 
 def _mean_of(scope: Scope, x: Lazy, dims: tuple[int, ...], accumulate: torch.dtype) -> Lazy:
@@ -163,7 +169,7 @@ def _mean_of(scope: Scope, x: Lazy, dims: tuple[int, ...], accumulate: torch.dty
         True,
         accumulate,
         lambda v, _: cast(v, accumulate),
-        lambda v: op("mul", accumulate, v, const(1.0 / count, accumulate)),
+        lambda v: divided(v, count, accumulate),
     )
     return scope.reduce(plan, reduced_size(x.size, dims, True), accumulate, None)
 
@@ -174,8 +180,6 @@ def _variance(
     """sum((x - mean)^2) / max(count - correction, 0): two passes, as accurate as Welford's."""
     count = product([x.size[d] for d in dims])
     accumulate = mean.dtype
-    divisor = max(count - correction, 0)
-    scale = 1.0 / divisor if divisor else float("inf")
 
     def prologue(value: Value, index: Index) -> Value:
         at = tuple(i if d not in dims else i * 0 for d, i in enumerate(index))
@@ -183,10 +187,16 @@ def _variance(
         return op("mul", accumulate, difference, difference)
 
     def epilogue(value: Value) -> Value:
-        return cast(op("mul", accumulate, value, const(scale, accumulate)), output.dtype)
+        if isinstance(count, int):
+            freedom = max(count - correction, 0)
+            value = op("mul", accumulate, value, const(1.0 / freedom if freedom else float("inf"), accumulate))
+        else:
+            left = op("sub", accumulate, scalar(count, accumulate), const(correction, accumulate))
+            value = op("div", accumulate, value, op("maximum", accumulate, left, const(0, accumulate)))
+        return cast(value, output.dtype)
 
     plan = ReductionPlan("sum", x, dims, keepdim, accumulate, prologue, epilogue, (mean,))
-    return scope.reduce(plan, tuple(output.shape), output.dtype, output)
+    return scope.reduce(plan, scope.shape(output), output.dtype, output)
 
 
 @lower(aten.var.correction, aten.var_mean.correction, prims.var)

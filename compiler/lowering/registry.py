@@ -17,7 +17,9 @@ import torch
 
 from compiler.index import Index
 from compiler.ir import Lazy, Value
+from compiler.lowering.symbols import Symbols
 from compiler.report import ExternReason
+from compiler.sizes import Size
 
 
 class NotLowered(Exception):
@@ -63,20 +65,28 @@ class ScatterPlan:
 
     combine: str
     target: Lazy
-    size: tuple[int, ...]
+    size: tuple[Size, ...]
     accumulate: torch.dtype
     at: Callable[[Index], tuple[Value, Index, Value | None]]
     inputs: tuple[Lazy, ...]
 
 
 class Scope(Protocol):
-    """What a rule may ask of the graph being lowered. ``node`` is the FX node, ``output`` its fake value."""
+    """What a rule may ask of the graph being lowered. ``node`` is the FX node, ``output`` its fake value.
+
+    Sizes in a graph may be symbolic: take them from ``Lazy.size`` and ``shape``, never from the fake value, whose
+    comparisons add guards. A rule that cannot do without an int raises ``NotLowered``.
+    """
 
     node: Any
+    symbols: Symbols
 
     @property
     def output(self) -> Any:
         """The fake tensor (or tuple of them) that the node produces."""
+
+    def shape(self, like: torch.Tensor | None = None) -> tuple[Size, ...]:
+        """The size of the node's output, or of ``like``: ints, or monomials where it is known only at run time."""
 
     def pointwise(
         self, inputs: Sequence[Lazy], compute: Callable[[Index], Value], like: torch.Tensor | None = None
@@ -86,7 +96,7 @@ class Scope(Protocol):
     def view(self, base: Lazy, reindex: Callable[[Index], Index], like: torch.Tensor | None = None) -> Lazy:
         """A view laid out as ``like``: its element at an index is the base's at ``reindex(index)``."""
 
-    def reduce(self, plan: ReductionPlan, size: Sequence[int], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
+    def reduce(self, plan: ReductionPlan, size: Sequence[Size], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
         """A reduction's result in memory, laid out like ``like`` or contiguous where that is None."""
 
     def scan(self, plan: ScanPlan, like: torch.Tensor) -> Lazy:

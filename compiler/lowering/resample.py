@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 import torch
 
-from compiler.index import Index, product
+from compiler.index import Index
 from compiler.ir import IndexValue, Lazy, Value
 from compiler.lowering.pools import MAX_TAPS
 from compiler.lowering.reductions import accumulator
@@ -20,6 +20,7 @@ from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.lowering.shapes import masked
 from compiler.ops import cast, const, op
 from compiler.report import ExternReason
+from compiler.sizes import product
 
 aten = torch.ops.aten
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from compiler.index import product
 from compiler.ir import Lazy
 from compiler.lowering.reductions import accumulator
 from compiler.lowering.registry import NotLowered, ScanPlan, Scope, lower
 from compiler.ops import cast, const
 from compiler.report import ExternReason
+from compiler.sizes import hint, product
 
 aten = torch.ops.aten
 LONG_ROW = 1 << 16  # a program passes over a row alone; beyond this, few rows leave the GPU idle
@@ -18,7 +18,7 @@ FEW_ROWS = 64
 
 def _check(x: Lazy, dim: int) -> None:
     length = x.size[dim] if x.size else 1
-    if length > LONG_ROW and product(x.size) // length < FEW_ROWS:
+    if hint(length) > LONG_ROW and hint(product(x.size)) // hint(length) < FEW_ROWS:
         raise NotLowered("a scan of few long rows", ExternReason.LIBRARY_IS_FASTER)
 
 

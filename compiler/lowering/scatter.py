@@ -14,13 +14,14 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.index import Index, product
+from compiler.index import Index
 from compiler.ir import Lazy, Value
 from compiler.lowering.graph import identity
 from compiler.lowering.indexing import position
-from compiler.lowering.pointwise import broadcast_index, floor_divide
+from compiler.lowering.pointwise import broadcast_index, broadcast_size, check_broadcast, floor_divide
 from compiler.lowering.registry import NotLowered, ScatterPlan, Scope, lower
-from compiler.ops import cast, const, op
+from compiler.ops import cast, const, op, scalar
+from compiler.sizes import Size, product
 
 aten = torch.ops.aten
 At = Callable[[Index], tuple[Value, Index, Value | None]]
@@ -36,7 +37,7 @@ def _accumulator(dtype: torch.dtype, combine: str) -> torch.dtype:
     return torch.int32 if dtype in _NARROW else dtype
 
 
-def _scattered(scope: Scope, combine: str, target: Lazy, size: Sequence[int], at: At, inputs: Sequence[Lazy]) -> Lazy:
+def _scattered(scope: Scope, combine: str, target: Lazy, size: Sequence[Size], at: At, inputs: Sequence[Lazy]) -> Lazy:
     dtype = target.dtype
     ordered = combine == "store" or (combine == "add" and dtype.is_floating_point)
     if ordered and torch.are_deterministic_algorithms_enabled():
@@ -79,11 +80,13 @@ def index_put(
     named = [(dim, t) for dim, t in enumerate(indices) if t is not None]
     if any(t.dtype in (torch.bool, torch.uint8) for _, t in named):
         return _masked_put(scope, x, indices, values, accumulate)
-    shape = torch.broadcast_shapes(*(t.size for _, t in named))
+    shape = broadcast_size([t.size for _, t in named])
+    check_broadcast([t for _, t in named], shape)
     dims = [dim for dim, _ in named]
     first = dims[0] if dims == list(range(dims[0], dims[0] + len(dims))) else 0
     rest = [s for d, s in enumerate(x.size) if d not in dims]
     size = (*rest[:first], *shape, *rest[first:])
+    check_broadcast([values], size)
 
     def at(point: Index) -> tuple[Value, Index, Value | None]:
         chosen = point[first : first + len(shape)]
@@ -114,7 +117,7 @@ def _masked_put(scope: Scope, x: Lazy, indices: Sequence[Lazy | None], values: L
     return scope.pointwise((x, mask, values), compute)
 
 
-def _along(scope: Scope, combine: str, x: Lazy, dim: int, indices: Lazy, source: Lazy | bool | int | float) -> Lazy:
+def _along(scope: Scope, combine: str, x: Lazy, dim: int, indices: Lazy, source: Any) -> Lazy:
     """Every element of ``source`` that ``indices`` covers, to the position along ``dim`` that ``indices`` holds."""
     if not x.size or not indices.size:
         raise NotLowered("a scatter without dimensions")
@@ -122,7 +125,7 @@ def _along(scope: Scope, combine: str, x: Lazy, dim: int, indices: Lazy, source:
 
     def at(point: Index) -> tuple[Value, Index, Value | None]:
         where = position(indices.load(point), x.size[along], wrap=False)
-        value = source.load(point) if isinstance(source, Lazy) else const(source, x.dtype)
+        value = source.load(point) if isinstance(source, Lazy) else scalar(source, x.dtype)
         return value, (*point[:along], where, *point[along + 1 :]), None
 
     inputs = (indices, source) if isinstance(source, Lazy) else (indices,)
@@ -172,12 +175,12 @@ def scatter_reduce(
 def _counts(scope: Scope, dim: int, indices: Lazy, include_self: bool) -> Lazy:
     """How many elements go to each place, the one that is there with them where ``include_self``."""
     like = scope.output.to(torch.int32)
-    along = dim % len(like.shape)
+    along, size = dim % like.dim(), scope.shape(like)
     first = const(int(include_self), torch.int32)
     start = scope.pointwise((), lambda index: first, like)
 
     def at(point: Index) -> tuple[Value, Index, Value | None]:
-        where = position(indices.load(point), like.shape[along], wrap=False)
+        where = position(indices.load(point), size[along], wrap=False)
         return const(1, torch.int32), (*point[:along], where, *point[along + 1 :]), None
 
     return scope.scatter(ScatterPlan("add", start, indices.size, torch.int32, at, (indices,)), like)

@@ -10,9 +10,11 @@ import torch
 
 from compiler.index import Index, floor_div, mod
 from compiler.ir import IndexValue, Lazy, Load, Value, rewrite
+from compiler.lowering.positions import clamped, remainder, wrapped
 from compiler.lowering.registry import NotLowered, Scope, lower
-from compiler.ops import cast, const, op
+from compiler.ops import cast, const, op, scalar
 from compiler.report import ExternReason
+from compiler.sizes import Size, known_less
 
 aten = torch.ops.aten
 
@@ -37,12 +39,12 @@ def _all(tests: Sequence[Value]) -> Value:
     return result
 
 
-def _less(expr: Any, limit: int) -> Value:
-    return op("lt", torch.bool, IndexValue(torch.int64, expr), const(limit, torch.int64))
+def _less(expr: Any, limit: Size) -> Value:
+    return op("lt", torch.bool, IndexValue(torch.int64, expr), scalar(limit, torch.int64))
 
 
-def _at_least(expr: Any, limit: int) -> Value:
-    return op("ge", torch.bool, IndexValue(torch.int64, expr), const(limit, torch.int64))
+def _at_least(expr: Any, limit: Size) -> Value:
+    return op("ge", torch.bool, IndexValue(torch.int64, expr), scalar(limit, torch.int64))
 
 
 @lower(aten.cat)
@@ -51,30 +53,30 @@ def cat(scope: Scope, tensors: Sequence[Lazy], dim: int = 0) -> Lazy:
     output = scope.output
     pieces = [t for t in tensors if not (len(t.size) == 1 and t.size[0] == 0 and output.dim() != 1)]
     at = dim % output.dim()
-    pieces = [t for t in pieces if t.size[at] > 0]
+    pieces = [t for t in pieces if t.size[at] != 0]
     if len(pieces) > MAX_CAT_INPUTS:
         reason = ExternReason.LIBRARY_IS_FASTER
         raise NotLowered(f"cat of {len(pieces)} tensors, more than {MAX_CAT_INPUTS}: one call copies them all", reason)
-    ends: list[int] = []
+    ends: list[Size] = []
     for piece in pieces:
         ends.append((ends[-1] if ends else 0) + piece.size[at])
 
     def compute(index: Index) -> Value:
         result: Value | None = None
-        for number in reversed(range(len(pieces))):
-            start = ends[number - 1] if number else 0
+        for piece in reversed(range(len(pieces))):
+            start = ends[piece - 1] if piece else 0
             shifted = (*index[:at], index[at] - start, *index[at + 1 :])
             inside = []
-            if number:
+            if piece:
                 inside.append(_at_least(index[at], start))
-            if number + 1 < len(pieces):
-                inside.append(_less(index[at], ends[number]))
-            value = cast(pieces[number].load(shifted), output.dtype)
+            if piece + 1 < len(pieces):
+                inside.append(_less(index[at], ends[piece]))
+            value = cast(pieces[piece].load(shifted), output.dtype)
             if inside:
                 mask = inside[0] if len(inside) == 1 else op("logical_and", torch.bool, *inside)
                 value = masked(value, mask)
             result = (
-                value if result is None else op("where", output.dtype, _less(index[at], ends[number]), value, result)
+                value if result is None else op("where", output.dtype, _less(index[at], ends[piece]), value, result)
             )
         assert result is not None
         return result
@@ -86,19 +88,18 @@ def cat(scope: Scope, tensors: Sequence[Lazy], dim: int = 0) -> Lazy:
 def constant_pad(scope: Scope, x: Lazy, pad: Sequence[int], value: float = 0) -> Lazy:
     """x with a border of ``value`` (negative widths cut)."""
     rank = len(x.size)
-    before = [0] * rank
+    before, after = [0] * rank, [0] * rank
     for pair in range(len(pad) // 2):
-        before[rank - 1 - pair] = pad[2 * pair]
+        before[rank - 1 - pair], after[rank - 1 - pair] = pad[2 * pair], pad[2 * pair + 1]
     dtype = scope.output.dtype
-    sizes = tuple(scope.output.shape)
 
     def compute(index: Index) -> Value:
         source = tuple(i - b for i, b in zip(index, before, strict=True))
         tests = []
         for dim in range(rank):
-            if before[dim] > 0:
+            if not isinstance(before[dim], int) or before[dim] > 0:
                 tests.append(_at_least(source[dim], 0))
-            if sizes[dim] - before[dim] > x.size[dim]:
+            if not isinstance(after[dim], int) or after[dim] > 0:
                 tests.append(_less(source[dim], x.size[dim]))
         if not tests:
             return x.load(source)
@@ -138,10 +139,10 @@ def roll(scope: Scope, x: Lazy, shifts: Sequence[int], dims: Sequence[int] = ())
     """Dimensions rotated."""
     if not dims:
         raise NotLowered("roll of the flattened tensor")
-    shift = {d % len(x.size): s for s, d in zip(shifts, dims, strict=True)}
+    shift = {d % len(x.size): remainder(-s, x.size[d]) for s, d in zip(shifts, dims, strict=True)}
 
     def compute(index: Index) -> Value:
-        return x.load(tuple(mod(i + (-shift.get(d, 0)) % x.size[d], x.size[d]) for d, i in enumerate(index)))
+        return x.load(tuple(mod(i + shift.get(d, 0), x.size[d]) for d, i in enumerate(index)))
 
     return scope.pointwise((x,), compute)
 
@@ -152,7 +153,9 @@ def repeat(scope: Scope, x: Lazy, repeats: Sequence[int]) -> Lazy:
 
     def compute(index: Index) -> Value:
         trailing = index[len(index) - len(x.size) :]
-        return x.load(tuple(mod(i, s) if s > 1 else sympy.Integer(0) for i, s in zip(trailing, x.size, strict=True)))
+        return x.load(
+            tuple(mod(i, s) if s not in (0, 1) else sympy.Integer(0) for i, s in zip(trailing, x.size, strict=True))
+        )
 
     return scope.pointwise((x,), compute)
 
@@ -169,7 +172,7 @@ def triangle(scope: Scope, x: Lazy, diagonal: int = 0) -> Lazy:
             "le" if lower_triangle else "ge",
             torch.bool,
             IndexValue(torch.int64, column - row),
-            const(diagonal, torch.int64),
+            scalar(diagonal, torch.int64),
         )
         return op("where", dtype, keep, x.load(index), const(0, dtype))
 
@@ -182,14 +185,14 @@ def slice_scatter(
 ) -> Lazy:
     """x with every ``step``-th element from ``start`` on taken from ``piece``."""
     at = dim % len(x.size)
-    first = _clipped(0 if start is None else start, x.size[at])
+    first = clamped(0 if start is None else start, x.size[at])
     dtype = scope.output.dtype
 
     def compute(index: Index) -> Value:
         inner = index[at] - first
         count = piece.size[at]
-        tests = [_at_least(inner, 0)] if first > 0 else []
-        if first + count * step < x.size[at]:
+        tests = [_at_least(inner, 0)] if first != 0 else []
+        if not known_less(x.size[at] - 1, first + count * step):
             tests.append(_less(inner, (count - 1) * step + 1))
         if step > 1:
             tests.append(op("eq", torch.bool, IndexValue(torch.int64, mod(inner, step)), const(0, torch.int64)))
@@ -203,19 +206,14 @@ def slice_scatter(
 def select_scatter(scope: Scope, x: Lazy, piece: Lazy, dim: int, position: int) -> Lazy:
     """x with one index of a dimension taken from ``piece``."""
     at = dim % len(x.size)
-    chosen = position % x.size[at]
+    chosen = wrapped(position, x.size[at])
     dtype = scope.output.dtype
 
     def compute(index: Index) -> Value:
-        here = op("eq", torch.bool, IndexValue(torch.int64, index[at]), const(chosen, torch.int64))
+        here = op("eq", torch.bool, IndexValue(torch.int64, index[at]), scalar(chosen, torch.int64))
         return _instead(x, index, piece, (*index[:at], *index[at + 1 :]), [here], dtype)
 
     return scope.pointwise((x, piece), compute)
-
-
-def _clipped(position: int, size: int) -> int:
-    """A slice's bound as torch reads it: negative ones count from the end, others stop at the end."""
-    return max(0, position + size) if position < 0 else min(position, size)
 
 
 def _instead(x: Lazy, index: Index, piece: Lazy, place: Index, tests: Sequence[Value], dtype: torch.dtype) -> Value:

@@ -8,10 +8,12 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.index import Index, is_dense, linear_index, product, unflatten, view_index
+from compiler.index import Index, is_dense, linear_index, unflatten, view_index
 from compiler.ir import Lazy
-from compiler.lowering.pointwise import broadcast_index
+from compiler.lowering.pointwise import broadcast_index, check_broadcast
+from compiler.lowering.positions import clamped, wrapped
 from compiler.lowering.registry import NotLowered, Scope, lower
+from compiler.sizes import Expr, Size, product
 
 aten = torch.ops.aten
 
@@ -19,7 +21,7 @@ aten = torch.ops.aten
 @lower(aten.view.default, aten._unsafe_view, aten.reshape, aten.unflatten, aten.flatten)
 def view(scope: Scope, x: Lazy, *_: Any) -> Lazy:
     """The same elements in row-major order with another size."""
-    new = tuple(scope.output.shape)
+    new = scope.shape()
     return scope.view(x, lambda index: view_index(index, x.size, new))
 
 
@@ -54,6 +56,7 @@ def transpose(scope: Scope, x: Lazy, *dims: int) -> Lazy:
 @lower(aten.expand)
 def expand(scope: Scope, x: Lazy, *_: Any, **__: Any) -> Lazy:
     """Dimensions of size 1 read as any size."""
+    check_broadcast([x], scope.shape())
     return scope.view(x, lambda index: broadcast_index(x, index))
 
 
@@ -70,6 +73,8 @@ def squeeze(scope: Scope, x: Lazy, dims: int | Sequence[int] | None = None) -> L
     rank = len(x.size)
     named = range(rank) if dims is None else [dims] if isinstance(dims, int) else dims
     removed = {d % rank for d in named if rank and x.size[d % rank] == 1}
+    if rank - len(removed) != scope.output.dim():
+        raise NotLowered("a squeeze of a size known only at run time")
 
     def reindex(index: Index) -> Index:
         kept = iter(index)
@@ -82,8 +87,7 @@ def squeeze(scope: Scope, x: Lazy, dims: int | Sequence[int] | None = None) -> L
 def slice_(scope: Scope, x: Lazy, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Lazy:
     """Every ``step``-th element from ``start`` on."""
     at = dim % len(x.size)
-    first = 0 if start is None else start
-    first = max(0, first + x.size[at]) if first < 0 else min(first, x.size[at])
+    first = clamped(0 if start is None else start, x.size[at])
 
     def reindex(index: Index) -> Index:
         return (*index[:at], sympy.expand(index[at] * step) + first, *index[at + 1 :])
@@ -95,7 +99,7 @@ def slice_(scope: Scope, x: Lazy, dim: int = 0, start: Any = None, end: Any = No
 def select(scope: Scope, x: Lazy, dim: int, position: int) -> Lazy:
     """One index of a dimension."""
     at = dim % len(x.size)
-    where = sympy.Integer(position % x.size[at])
+    where = sympy.sympify(wrapped(position, x.size[at]))
     return scope.view(x, lambda index: (*index[:at], where, *index[at:]))
 
 
@@ -107,17 +111,17 @@ def split(scope: Scope, x: Lazy, *args: Any, **kwargs: Any) -> tuple[Lazy, ...]:
     position = 0 if is_unbind else 1
     at = (args[position] if len(args) > position else kwargs.get("dim", 0)) % len(x.size)
     pieces = []
-    start = 0
+    start: Size = 0
     for output in scope.output:
-        first = sympy.Integer(start)
+        first = sympy.sympify(start)
 
-        def reindex(index: Index, first: sympy.Integer = first) -> Index:
+        def reindex(index: Index, first: Expr = first) -> Index:
             if is_unbind:
                 return (*index[:at], first, *index[at:])
             return (*index[:at], index[at] + first, *index[at + 1 :])
 
         pieces.append(scope.view(x, reindex, output))
-        start += 1 if is_unbind else int(output.shape[at])
+        start += 1 if is_unbind else scope.shape(output)[at]
     return tuple(pieces)
 
 

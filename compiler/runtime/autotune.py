@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -15,6 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from compiler.codegen.compile import CompiledKernel
 from compiler.ir import Buffer
 from compiler.report import Target, Trial
+from compiler.sizes import hint, hints
 
 MIN_BYTES = 4 << 20  # about a microsecond of memory traffic
 REPEATS = 7
@@ -49,7 +51,8 @@ Timed = list[tuple[CompiledKernel, Trial]]
 def _timed(
     candidates: Sequence[CompiledKernel], launcher: Callable[[CompiledKernel], Callable[..., None]], target: Target
 ) -> Timed:
-    arguments = made_up([*candidates[0].source.arguments])
+    source = candidates[0].source
+    arguments: list[Any] = [*made_up(source.arguments), *(hint(value) for _, value in source.sizes)]
     flush = torch.empty(2 * target.l2_bytes, dtype=torch.int8, device=arguments[0].device)
     found: Timed = []
     for candidate in candidates:
@@ -89,7 +92,7 @@ def made_up(buffers: Sequence[Buffer]) -> list[torch.Tensor]:
     """
     made = []
     for buffer in buffers:
-        tensor = torch.empty_strided(buffer.size, buffer.stride, dtype=buffer.dtype, device=buffer.device)
+        tensor = torch.empty_strided(hints(buffer.size), hints(buffer.stride), dtype=buffer.dtype, device=buffer.device)
         if buffer.dtype.is_floating_point and buffer.dtype.itemsize > 1:
             made.append(tensor.normal_(generator=torch.Generator(buffer.device).manual_seed(0)))
         else:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from compiler.codegen.compile import CompiledKernel, constexpr_values
-from compiler.codegen.config import grid_of, interpreter_config
+from compiler.codegen.config import grid_for, interpreter_config
 from compiler.codegen.text import FLOAT8
 from compiler.ir import Buffer
 from compiler.runtime.observe import Mark, Observer
@@ -26,11 +26,41 @@ def gpu_launcher(kernel: CompiledKernel, device: int) -> Launcher:
     function, metadata = kernel.binary.function, kernel.binary.packed_metadata
     x, y, z = kernel.grid
     current_stream = torch._C._cuda_getCurrentRawStream
+    if kernel.source.sizes:
+        return _sized_launcher(kernel, device)
+    if not x * y * z:
+        return _nothing
 
     def run(*tensors: torch.Tensor) -> None:
         # Addresses, for Triton asks the driver about every tensor whether it is the GPU's.
         addresses = [tensor.data_ptr() for tensor in tensors]
         launch(x, y, z, current_stream(device), function, metadata, None, None, None, *addresses, *constants)
+
+    return run
+
+
+def _nothing(*_: Any) -> None:
+    """A kernel over no elements."""
+
+
+def _sized_launcher(kernel: CompiledKernel, device: int) -> Launcher:
+    """Launches a kernel over sizes that come with each call; ``wide`` where they are too large for an int32."""
+    source, config = kernel.source, kernel.config
+    constants = constexpr_values(kernel.function, source, config)
+    current_stream = torch._C._cuda_getCurrentRawStream
+    pointers = len(source.arguments)
+    binaries = {False: kernel.binary}
+
+    def run(*args: Any, wide: bool = False) -> None:
+        x, y, z = grid_for(source, config, args[pointers:])
+        if not x * y * z:
+            return
+        binary = binaries.get(wide)
+        if binary is None:
+            assert kernel.compile_wide is not None
+            binary = binaries[wide] = kernel.compile_wide()
+        stream = current_stream(device)
+        binary.run(x, y, z, stream, binary.function, binary.packed_metadata, None, None, None, *args, *constants)
 
     return run
 
@@ -48,13 +78,16 @@ def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
 
     function = interpretable(kernel.function)
     config = interpreter_config(kernel.source, kernel.config)
-    grid = grid_of(kernel.source, config)
+    pointers = len(kernel.source.arguments)
 
-    def run(*given: torch.Tensor) -> None:
-        tensors = [t.view(torch.uint8) if t.dtype in FLOAT8 else t for t in given]
+    def run(*given: Any, wide: bool = False) -> None:
+        grid = grid_for(kernel.source, config, given[pointers:])
+        if 0 in grid:
+            return
+        args = [x.view(torch.uint8) if isinstance(x, torch.Tensor) and x.dtype in FLOAT8 else x for x in given]
         with np.errstate(all="ignore"):  # lanes that a mask discards may divide by zero
             try:
-                function[grid](*tensors, **config.blocks)
+                function[grid](*args, **config.blocks)
             except InterpreterError as error:
                 if isinstance(error.__cause__, IndexError):  # a wrong position, not a wrong kernel
                     raise error.__cause__ from None

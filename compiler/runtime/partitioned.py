@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from compiler.codegen.wrapper import generate_piece, generate_return, input_names
-from compiler.ir import Extern, ScalarRef, TensorRef
-from compiler.partitions import Piece, refused_steps, split
+from compiler.ir import Extern, TensorRef
+from compiler.partitions import Piece, refused_steps, returned_names, split
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion
 from compiler.report import CudaGraph, GraphNode, SkipReason
@@ -136,14 +136,7 @@ class PartitionedRegion:
         known = {part.piece: part for part in self._parts}
         pieces = split(region.program, region.steps, self._refused)
         self._single = None
-        self._returned = list(
-            dict.fromkeys(
-                x.buffer.name if isinstance(x, TensorRef) else x.name
-                for x in region.program.outputs
-                if isinstance(x, TensorRef | ScalarRef)
-            )
-        )
-        self._returned = [name for name in self._returned if name not in region.program.constants]
+        self._returned = [n for n in returned_names(region.program) if n not in region.program.constants]
         self._return = build(*generate_return(region.program, self._returned), {})
         self._parts = []
         for number, piece in enumerate(pieces):
@@ -206,7 +199,7 @@ class PartitionedRegion:
             uses=uses,
             saved=saved,
             capacity=self._settings.capacity,
-            fixed_layouts=True,
+            fixed_layouts=not self._region.program.bindings,  # else a graph for each size
             pool=self._settings.pool,
             observer=self._settings.observer,
         )
@@ -238,13 +231,16 @@ def input_uses(
     by_calls = {name for step in steps if isinstance(step, Extern) for name in (*step.reads, *step.mutates)}
     # A kernel that goes on in an input's storage has its address under another name.
     by_calls |= {name for step in steps if isinstance(step, Launch) for name in step.takes_over.values()}
+    program = region.program
+    numbers = {name for name, buffer in zip(program.input_names, program.inputs, strict=True) if buffer is None}
+    numbers |= {b.symbol for step in region.steps if isinstance(step, Extern) for b in step.bindings}
     by_kernels: dict[str, list[tuple[str, int]]] = {}
     for step in steps:
         if isinstance(step, Launch):
             for position, argument in enumerate(step.kernel.arguments):
                 by_kernels.setdefault(argument.name, []).append((step.name, position))
     return tuple(
-        InputUse(label, tuple(by_kernels.get(name, ())), name != "_" and name not in by_calls)
+        InputUse(label, tuple(by_kernels.get(name, ())), name not in numbers and name not in by_calls)
         for label, name in zip(labels, inputs, strict=True)
     )
 

@@ -68,6 +68,7 @@ def test_backwards() -> None:
 
 
 def test_neighbours_share_the_kernel() -> None:
+    torch.manual_seed(0)  # sums of sums of sums: where they cancel, few digits are left
     x, w = torch.randn(6, 80), torch.randn(80)
     region = fused(lambda x, w: ((x * w).exp().cumsum(1) + x).relu(), x, w)
     assert len(launches(region)) == 1
