@@ -19,6 +19,8 @@ class Commands:
     save: Callable[[], object]
     save_as: Callable[[], object]
     export: Callable[[], object]
+    next_report: Callable[[], object]
+    close_report: Callable[[], object]
     start_page: Callable[[], object]
     compile: Callable[[], object]
     cancel: Callable[[], object]
@@ -89,6 +91,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     add(file, "save", "&Save", "Ctrl+S", commands.save)
     add(file, "save_as", "Save &as…", "Ctrl+Shift+S", commands.save_as)
     add(file, "export", "&Export the graph…", "Ctrl+E", commands.export)
+    add(file, "close_report", "&Close the report", "Ctrl+W", commands.close_report)
     file.addSeparator()
     add(file, "start_page", "Start &page", "Ctrl+H", commands.start_page)
     add(file, "quit", "&Quit", "Ctrl+Q", window.close)
@@ -110,6 +113,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     add(against, "compare_compilers", "With the other &compiler", "Ctrl+Alt+D", commands.compare_compilers)
 
     view = bar.addMenu("&View")
+    add(view, "next_report", "Next open report", "Ctrl+PgDown", commands.next_report)
     add(view, "find_anything", "Find &anything", "Ctrl+K", commands.find_anything)
     add(view, "find", "&Find in the graph", "Ctrl+F", commands.find)
     add(view, "find_next", "Next match", "F3", commands.find_next)

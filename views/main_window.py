@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from app.session import Session
 from app.settings import Settings
@@ -18,14 +18,16 @@ from compiler.report import Report
 from views.actions import Commands, build_menus
 from views.compile_control import CompileControl, Request
 from views.dialogs import Dialogs, about_dialog, shortcuts_dialog
+from views.documents import Document, DocumentTabs, Layouts
 from views.find_control import FindControl
 from views.icons import icon
 from views.message_bar import Message, MessageBar
 from views.meter_bar import MeterBar
 from views.progress_panel import ProgressPanel
-from views.session_control import Layouts, SessionControl
+from views.recent import RecentSources
+from views.session_control import SessionControl
 from views.start_page import StartPage, samples
-from views.style import apply_theme
+from views.style import application, apply_theme, focus, system_is_dark
 from views.theme import Theme, by_name
 from views.toolbar import Toolbar
 from views.worker_bridge import ClientFactory, WorkerBridge
@@ -67,24 +69,26 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self._keep = keep
         self._dialogs = dialogs or Dialogs(self)
-        self._theme = by_name(settings.theme, _system_is_dark())
-        apply_theme(_application(), self._theme)
+        self._theme = by_name(settings.theme, system_is_dark())
+        apply_theme(application(), self._theme)
         self.setWindowTitle("Fusescope")
         self.setWindowIcon(icon("app", self._theme.accent))
         self.setAcceptDrops(True)
         self.resize(1440, 900)
         self._workspace: Workspace | None = None
         self._run_control: RunControl | None = None
+        self._loaded: Report | None = None  # the one whose model the worker holds
         self._compare: CompareControl | None = None
         self.bridge = WorkerBridge(client_factory, self)
-        self.session = SessionControl(self._dialogs, self)
+        self.session = SessionControl(self._dialogs, self._layouts, self)
         self._build_widgets()
         self.compile_control = CompileControl(self.bridge, settings, self._dialogs.agree, self)
         self._actions = build_menus(self, self._commands())
         self.finder = FindControl(self, self._actions, lambda: self._workspace, self._theme)
         self._actions.themes[settings.theme].setChecked(True)
+        self.recent = RecentSources(settings, self.start_page, self._actions.recent, self.open_path)
         self._connect()
-        self._show_recent()
+        self.recent.show()
         self.show_start_page()
         if settings.geometry:
             self.restoreGeometry(settings.geometry)
@@ -101,7 +105,7 @@ class MainWindow(QMainWindow):
         elif Path(path).is_dir():
             text = f"{Path(path).name} is a folder."
             self.post(Message("error", text, "Open a session (.fscope), a .py file or a .pt2 program."))
-        elif self._may_leave():
+        else:
             self.session.open(Path(path))
 
     def open_report(self, report: Report, title: str, layouts: dict[str, bytes] | None = None) -> None:
@@ -119,7 +123,7 @@ class MainWindow(QMainWindow):
                 layouts[region.name] = stored
         self._show_report(session.report, session.path, layouts, modified=False, loaded=False)
         self.toolbar.show_report(session.report)
-        self._remember(str(session.path.resolve()))
+        self.recent.remember(str(session.path.resolve()))
 
     def compile(self) -> None:
         """Compile what the toolbar says."""
@@ -128,7 +132,7 @@ class MainWindow(QMainWindow):
             self.toolbar.source.setFocus()
             self.post(Message("info", "Name a model to compile.", "For example example:gpt2, or a file my_model.py."))
             return
-        if self.compile_control.is_busy or not self._may_leave():
+        if self.compile_control.is_busy:
             return
         bar = self.toolbar
         self.compile_control.start(
@@ -160,7 +164,7 @@ class MainWindow(QMainWindow):
         """Use the theme called ``name`` ("system", "light", "dark") from now on."""
         self.settings.theme = name
         self._actions.themes[name].setChecked(True)
-        self._apply_theme(by_name(name, _system_is_dark()))
+        self._apply_theme(by_name(name, system_is_dark()))
 
     @property
     def workspace(self) -> Workspace:
@@ -205,7 +209,8 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for widget in (self.messages, self.progress):
+        self.tabs = DocumentTabs(theme)
+        for widget in (self.tabs, self.messages, self.progress):
             column.addWidget(widget)
         column.addWidget(self._stack, 1)
         self.setCentralWidget(centre)
@@ -254,8 +259,10 @@ class MainWindow(QMainWindow):
 
         return Commands(
             open=self._open,
-            save=lambda: self.session.save(self._layouts()),
-            save_as=lambda: self.session.save_as(self._layouts()),
+            save=self.session.save,
+            save_as=self.session.save_as,
+            next_report=lambda: self.tabs.step(1),
+            close_report=lambda: self._close_document(self.session.current),
             export=self._export,
             start_page=self.show_start_page,
             compile=self.compile,
@@ -266,10 +273,10 @@ class MainWindow(QMainWindow):
             compare_compilers=lambda: self.compare_control.with_other_compiler(),
             run=lambda: self.workspace.panels.run.toggle_run(),
             replay=lambda: self.workspace.panels.run.switch.click(),
-            find=lambda: _focus(self.toolbar.search),
+            find=lambda: focus(self.toolbar.search),
             find_next=lambda: canvas().next_match(),
             find_anything=lambda: self.finder.open(),
-            source=lambda: _focus(self.toolbar.source),
+            source=lambda: focus(self.toolbar.source),
             fit=lambda: canvas().fit(),
             zoom_in=lambda: canvas().zoom_in(),
             zoom_out=lambda: canvas().zoom_out(),
@@ -303,8 +310,10 @@ class MainWindow(QMainWindow):
         self.compile_control.ended.connect(self._compile_ended)
         self.compile_control.compiled.connect(self._compiled)
         self.session.opened.connect(self.show_session)
-        self.session.open_failed.connect(self._forget)
+        self.session.open_failed.connect(self.recent.forget)
         self.session.changed.connect(self._retitle)
+        self.tabs.document_chosen.connect(self._show_document)
+        self.tabs.close_requested.connect(self._close_document)
         self.session.saved.connect(lambda path: self.statusBar().showMessage(f"Saved {path.name}", 4000))
         bridge = self.bridge
         bridge.ready.connect(self._worker_ready)
@@ -318,10 +327,29 @@ class MainWindow(QMainWindow):
     def _show_report(
         self, report: Report, path: Path | None, layouts: dict[str, bytes], *, modified: bool, loaded: bool
     ) -> None:
+        self._loaded = report if loaded else self._loaded
+        self.session.set_report(report, path, lambda: layouts, modified=modified)
+        self._fill(report, layouts)
+
+    def _show_document(self, document: Document) -> None:
+        """Switch to another open report."""
+        if document is not self.session.current:
+            self.session.show_document(document)
+            self._fill(document.report, document.layouts())
+            self.toolbar.show_report(document.report)
+
+    def _close_document(self, document: Document | None) -> None:
+        if document is None or not self.session.close_document(document) or self.session.current is not None:
+            return
+        if self.session.documents:
+            self._show_document(self.session.documents[-1])
+        else:
+            self.show_start_page()
+
+    def _fill(self, report: Report, layouts: dict[str, bytes]) -> None:
         self.workspace.set_report(report, layouts)
         self.finder.set_report(report)
-        self.session.set_report(report, path, modified=modified)
-        self.run_control.set_report(report, loaded=loaded)
+        self.run_control.set_report(report, loaded=report is self._loaded)
         self.compare_control.set_report(report)
         self._status["target"].setText(f"Target: {report.target.title}")
         self.meter.set_report(report)
@@ -336,7 +364,7 @@ class MainWindow(QMainWindow):
         self._show_report(report, None, {}, modified=True, loaded=True)
         if request.compare and before is not None:
             self.compare_control.pair(before, report)
-        self._remember(request.source)
+        self.recent.remember(request.source)
 
     def _compile_example(self, source: str, training: bool) -> None:
         self.toolbar.source.setText(source)
@@ -344,6 +372,7 @@ class MainWindow(QMainWindow):
         self.compile()
 
     def _compile_began(self, request: Request) -> None:
+        self._loaded = None
         if self._run_control is not None:
             self._run_control.release()
         self.toolbar.set_compiling(True)
@@ -375,6 +404,7 @@ class MainWindow(QMainWindow):
         self.toolbar.set_targets(event.gpu, event.targets)
 
     def _worker_died(self, event: WorkerDied) -> None:
+        self._loaded = None
         no_torch = "No module named 'torch'" in event.stderr_tail
         self._status["worker"].setText("Worker: torch is not installed" if no_torch else "Worker: starting again")
         if no_torch:
@@ -406,31 +436,13 @@ class MainWindow(QMainWindow):
         elif self._workspace is not None:
             self._workspace.selection.clear()
 
-    def _may_leave(self) -> bool:
-        return self.session.may_leave(self._layouts())
-
     def _layouts(self) -> Layouts:
         return self._workspace.graph.layout_bytes() if self._workspace is not None else dict
-
-    def _remember(self, source: str) -> None:
-        self.settings.remember(source)
-        self._show_recent()
-
-    def _forget(self, source: str) -> None:
-        self.settings.forget(str(Path(source).resolve()))
-        self._show_recent()
-
-    def _show_recent(self) -> None:
-        self.start_page.set_recent(self.settings.recent)
-        menu = self._actions.recent
-        menu.clear()
-        for source in self.settings.recent:
-            menu.addAction(source).triggered.connect(lambda _=False, source=source: self.open_path(source))
-        menu.setEnabled(bool(self.settings.recent))
 
     def _retitle(self) -> None:
         self.setWindowTitle(f"{self.session.name}[*] · Fusescope")
         self.setWindowModified(self.session.is_modified)
+        self.tabs.set_documents(self.session.documents, self.session.current)
 
     def _versions(self) -> list[tuple[str, str]]:
         import platform
@@ -442,12 +454,13 @@ class MainWindow(QMainWindow):
 
     def _scheme_changed(self) -> None:
         if self.settings.theme == "system":
-            self._apply_theme(by_name("system", _system_is_dark()))
+            self._apply_theme(by_name("system", system_is_dark()))
 
     def _apply_theme(self, theme: Theme) -> None:
         self._theme = theme
-        apply_theme(_application(), theme)
-        for part in (self.toolbar, self.messages, self.progress, self.start_page, self.finder, self.meter):
+        apply_theme(application(), theme)
+        parts = (self.toolbar, self.messages, self.progress, self.start_page, self.finder, self.meter, self.tabs)
+        for part in parts:
             part.set_theme(theme)
         if self._workspace is not None:
             self._workspace.set_theme(theme)
@@ -463,7 +476,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes, remember the arrangement, end the worker."""
-        if not self._may_leave():
+        if not self.session.may_leave():
             event.ignore()
             return
         if self._workspace is not None:
@@ -488,20 +501,3 @@ class MainWindow(QMainWindow):
         if urls:
             event.acceptProposedAction()
             self.open_path(urls[0].toLocalFile())
-
-
-def _application() -> QApplication:
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
-    return app
-
-
-def _system_is_dark() -> bool:
-    return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
-
-
-def _focus(widget: QWidget) -> None:
-    widget.setFocus(Qt.FocusReason.ShortcutFocusReason)
-    select = getattr(widget, "selectAll", None)
-    if select is not None:
-        select()

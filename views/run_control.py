@@ -6,7 +6,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.worker.protocol import Failed, Measured, Ready, RunState, Samples, SetRun, StartRun, StopRun, WorkerDied
-from compiler.report import Measurement, Report
+from compiler.report import Report
 from views.message_bar import Message
 from views.run_panel import RunPanel
 from views.worker_bridge import WorkerBridge
@@ -18,7 +18,7 @@ NOT_LOADED = "The worker does not hold this model: compile it here to run it."
 class RunControl(QObject):
     """Drives StartRun, SetRun, StopRun; gathers Measured."""
 
-    measured = Signal(object)  # Measurement
+    measured = Signal(object)  # the Report that has a record more
     ended = Signal()  # every record of a run has come
     message = Signal(object)
 
@@ -28,7 +28,7 @@ class RunControl(QObject):
         self._panel = panel
         self._has_samples = has_samples
         self._id = 0
-        self._ids: set[int] = set()  # runs of the report shown; one that ended may still have records on their way
+        self._runs: dict[int, Report] = {}  # what each run runs; its records come when it has ended
         self._has_gpu: bool | None = None  # None: the worker has not said yet
         self._report: Report | None = None
         self._loaded = False  # the worker holds the model of this report
@@ -45,7 +45,6 @@ class RunControl(QObject):
     def set_report(self, report: Report, *, loaded: bool) -> None:
         """Another report is shown; ``loaded`` says that the worker has just compiled it."""
         self._panel.stop()
-        self._ids = set()
         self._report = report
         self._loaded = loaded
         self._choose()
@@ -74,7 +73,8 @@ class RunControl(QObject):
 
     def _start(self, modes: list[str]) -> None:
         self._id = self._bridge.new_id()
-        self._ids.add(self._id)
+        if self._report is not None:
+            self._runs[self._id] = self._report
         self._bridge.send(StartRun(self._id, modes))
 
     def _change(self, modes: list[str]) -> None:
@@ -92,7 +92,7 @@ class RunControl(QObject):
     def _on_state(self, event: RunState) -> None:
         if event.id == self._id:
             self._panel.apply_state(event)
-        if event.state == "stopped" and event.id in self._ids:
+        if event.state == "stopped" and self._runs.get(event.id) is self._report is not None:
             self.ended.emit()
 
     def _on_samples(self, event: Samples) -> None:
@@ -100,24 +100,11 @@ class RunControl(QObject):
             self._panel.add_samples(event)
 
     def _on_measured(self, event: Measured) -> None:
-        if event.id not in self._ids or self._report is None:
+        report = self._runs.get(event.id)
+        if report is None:
             return
-        self._keep(event.measurement)
-        if event.trace is not None:
-            others = [trace for trace in self._report.traces if trace.mode != event.trace.mode]
-            self._report.traces = [*others, event.trace]
-        if event.cuda_graph is not None:
-            first, *others = self._report.regions
-            first.cuda_graph = event.cuda_graph  # of the whole iteration; its nodes name their regions
-            for region in others:
-                region.cuda_graph = msgspec.structs.replace(region.cuda_graph, captured=event.cuda_graph.captured)
-        self.measured.emit(event.measurement)
-
-    def _keep(self, measurement: Measurement) -> None:
-        """Put it into the report in place of an earlier one of the same mode and GPU, so that saving keeps it."""
-        assert self._report is not None
-        others = [m for m in self._report.measurements if (m.mode, m.gpu) != (measurement.mode, measurement.gpu)]
-        self._report.measurements = [*others, measurement]
+        keep_measured(report, event)
+        self.measured.emit(report)
 
     def _on_failed(self, event: Failed) -> None:
         if event.id == self._id and self._id:
@@ -128,3 +115,16 @@ class RunControl(QObject):
         if self._loaded:
             self._loaded = False
             self._choose()
+
+
+def keep_measured(report: Report, event: Measured) -> None:
+    """Put a run's record into its report in place of an earlier one of the same mode, so that saving keeps it."""
+    new, trace, graph = event.measurement, event.trace, event.cuda_graph
+    report.measurements = [m for m in report.measurements if (m.mode, m.gpu) != (new.mode, new.gpu)] + [new]
+    if trace is not None:
+        report.traces = [other for other in report.traces if other.mode != trace.mode] + [trace]
+    if graph is not None and report.regions:
+        first, *others = report.regions
+        first.cuda_graph = graph  # of the whole iteration; its nodes name their regions
+        for region in others:
+            region.cuda_graph = msgspec.structs.replace(region.cuda_graph, captured=graph.captured)

@@ -70,7 +70,7 @@ def screenshot(
             _select(window, select)
     _settle(_SETTLE_S)
     pixmap = window.grab()
-    window.session.is_modified = False
+    window.session.discard_changes()
     window.close()
     if not pixmap.save(str(out), "PNG"):
         raise OSError(f"{out} cannot be written.")

@@ -1,4 +1,4 @@
-"""The session on screen: which file it is, whether it changed, opening and saving off the GUI thread."""
+"""The open reports: which file each is, whether it changed; opening and saving off the GUI thread."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from PySide6.QtCore import QCoreApplication, QEventLoop, QObject, Signal
 
 from app.session import Session, SessionError, open_session, save_session
 from compiler.report import Report
+from views.documents import Document, Layouts
 from views.jobs import Job
 from views.message_bar import Message
-
-Layouts = Callable[[], dict[str, bytes]]  # encodes the layouts made so far; may run off the GUI thread
 
 
 class FileDialogs(Protocol):
@@ -28,7 +27,7 @@ class FileDialogs(Protocol):
 
 
 class SessionControl(QObject):
-    """Holds the report shown and the file it came from."""
+    """Holds the open documents and which of them is shown."""
 
     opened = Signal(object)  # Session
     saved = Signal(object)  # Path
@@ -36,35 +35,82 @@ class SessionControl(QObject):
     changed = Signal()  # the path, the report or whether it is saved
     open_failed = Signal(str)
 
-    def __init__(self, dialogs: FileDialogs, parent: QObject | None = None) -> None:
+    def __init__(
+        self, dialogs: FileDialogs, layouts_now: Callable[[], Layouts], parent: QObject | None = None
+    ) -> None:
+        """``layouts_now`` gives the layouts of the report shown, as far as they are made."""
         super().__init__(parent)
         self._dialogs = dialogs
+        self._layouts_now = layouts_now
         self._opening: Job | None = None
         self._saving: Job | None = None
-        self._state = 0  # counts changes of the report
-        self.report: Report | None = None
-        self.path: Path | None = None
-        self.is_modified = False
+        self.documents: list[Document] = []
+        self.current: Document | None = None
+
+    @property
+    def report(self) -> Report | None:
+        """The report shown."""
+        return self.current.report if self.current is not None else None
+
+    @property
+    def path(self) -> Path | None:
+        """The file of the report shown."""
+        return self.current.path if self.current is not None else None
+
+    @property
+    def is_modified(self) -> bool:
+        """Whether the report shown has something that its file lacks."""
+        return self.current is not None and self.current.is_modified
 
     @property
     def name(self) -> str:
         """What the title says: the file's name, else the source."""
-        if self.path is not None:
-            return self.path.name
-        return self.report.source if self.report is not None else ""
+        return self.current.name if self.current is not None else ""
 
-    def set_report(self, report: Report, path: Path | None, *, modified: bool) -> None:
-        """Another report is shown."""
-        self.report = report
-        self.path = path
-        self.is_modified = modified
-        self._state += 1
+    def set_report(self, report: Report, path: Path | None, layouts: Layouts, *, modified: bool) -> None:
+        """Show a report, in the place of the document that it is anew, else as one more."""
+        self._leave()
+        made = Document(report, path, modified, layouts)
+        places = [i for i, document in enumerate(self.documents) if document.is_replaced_by(report, path)]
+        if places:
+            self.documents[places[0]] = made
+        else:
+            self.documents.append(made)
+        self.current = made
         self.changed.emit()
 
-    def touch(self) -> None:
-        """Something was added to the report that a file does not have yet."""
-        self.is_modified = True
-        self._state += 1
+    def show_document(self, document: Document) -> None:
+        """Another open document is shown."""
+        self._leave()
+        self.current = document
+        self.changed.emit()
+
+    def _leave(self) -> None:
+        """Keep the layouts of what is shown, before something else is."""
+        if self.current is not None:
+            self.current.layouts = self._layouts_now()
+
+    def close_document(self, document: Document) -> bool:
+        """Ask about its unsaved changes, and forget it; False where the user keeps it."""
+        if not self._may_lose(document):
+            return False
+        self.documents.remove(document)
+        if document is self.current:
+            self.current = None
+        self.changed.emit()
+        return True
+
+    def discard_changes(self) -> None:
+        """Nothing need be asked about any more."""
+        for document in self.documents:
+            document.is_modified = False
+
+    def touch(self, report: Report) -> None:
+        """Something was added to a report that its file does not have yet."""
+        for document in self.documents:
+            if document.report is report:
+                document.is_modified = True
+                document.state += 1
         self.changed.emit()
 
     def open(self, path: Path) -> None:
@@ -76,56 +122,65 @@ class SessionControl(QObject):
         job.failed.connect(lambda error: self._failed(path, error))
         self._opening = job.start()
 
-    def save(self, layouts: Layouts) -> None:
+    def save(self) -> None:
         """Save to the session's file, asking for one where there is none; ``saved`` follows, or a message."""
-        if self.path is not None:
-            self._write(self.path, layouts)
-        else:
-            self.save_as(layouts)
+        if self.current is not None:
+            self._save(self.current)
 
-    def save_as(self, layouts: Layouts) -> None:
+    def save_as(self) -> None:
         """Ask for a place and save there."""
-        if self.report is None:
-            return
-        chosen = self._dialogs.save_file(f"{suggested_name(self.report)}.fscope")
-        if chosen:
-            self._write(Path(chosen), layouts)
+        if self.current is not None:
+            self._save_as(self.current)
 
     @property
     def is_saving(self) -> bool:
         """Whether a file is being written."""
         return self._saving is not None
 
-    def may_leave(self, layouts: Layouts) -> bool:
-        """Ask about unsaved changes; False where the user stays, or where saving failed."""
+    def may_leave(self) -> bool:
+        """Ask about unsaved changes of every document; False where the user stays, or where saving failed."""
+        return all(self._may_lose(document) for document in self.documents)
+
+    def _may_lose(self, document: Document) -> bool:
         self._wait()
-        if self.report is None or not self.is_modified:
+        if not document.is_modified:
             return True
-        answer = self._dialogs.unsaved(self.name)
+        answer = self._dialogs.unsaved(document.name)
         if answer == "save":
-            self.save(layouts)
+            self._save(document)
             self._wait()
-        return answer == "discard" or (answer == "save" and not self.is_modified)
+        return answer == "discard" or (answer == "save" and not document.is_modified)
 
     def _wait(self) -> None:
         """Until the file is written, with the window still painting: what is shown must not go before."""
         while self._saving is not None:
             QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.ExcludeUserInputEvents, 20)
 
-    def _write(self, path: Path, layouts: Layouts) -> None:
-        report = self.report
-        if report is None or self._saving is not None:
+    def _save(self, document: Document) -> None:
+        if document.path is not None:
+            self._write(document, document.path)
+        else:
+            self._save_as(document)
+
+    def _save_as(self, document: Document) -> None:
+        chosen = self._dialogs.save_file(f"{suggested_name(document.report)}.fscope")
+        if chosen:
+            self._write(document, Path(chosen))
+
+    def _write(self, document: Document, path: Path) -> None:
+        if self._saving is not None:
             return
-        state = self._state
+        state, report = document.state, document.report
+        layouts = self._layouts_now() if document is self.current else document.layouts
         job = Job(lambda cancelled: save_session(path, report, layouts()), self)
-        job.done.connect(lambda _: self._written(path, state))
+        job.done.connect(lambda _: self._written(document, path, state))
         job.failed.connect(self._not_written)
         self._saving = job.start()
 
-    def _written(self, path: Path, state: int) -> None:
+    def _written(self, document: Document, path: Path, state: int) -> None:
         self._saving = None
-        self.path = path
-        self.is_modified = self._state != state  # what came meanwhile may not be in the file
+        document.path = path
+        document.is_modified = document.state != state  # what came meanwhile may not be in the file
         self.changed.emit()
         self.saved.emit(path)
 

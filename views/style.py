@@ -4,10 +4,32 @@ from __future__ import annotations
 
 import re
 
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from views.resources import load_fonts, resource
 from views.theme import Theme, mix
+
+
+def application() -> QApplication:
+    """The application, which is there before any window."""
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    return app
+
+
+def system_is_dark() -> bool:
+    """Whether the system asks for dark windows."""
+    return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+
+
+def focus(widget: QWidget) -> None:
+    """Give a widget the keyboard, and select its text where it has one."""
+    widget.setFocus(Qt.FocusReason.ShortcutFocusReason)
+    select = getattr(widget, "selectAll", None)
+    if select is not None:
+        select()
 
 
 def apply_theme(app: QApplication, theme: Theme) -> None:

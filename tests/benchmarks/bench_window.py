@@ -74,14 +74,14 @@ def click_to_source_ms(example: str, runs: int) -> list[float]:
     for _ in range(runs):
         shown.clear()
         laid_out.clear()
-        window.session.is_modified = False  # else it asks whether to keep the report before
+        window.session.discard_changes()  # else it asks whether to keep the report before
         start = time.perf_counter()
         window._compile_example(f"example:{example}", False)
         wait(lambda: bool(shown) and bool(laid_out))
         window.workspace.select_unit(window.workspace.graph.regions[0].groups[0].name)
         wait(lambda: "@triton.jit" in window.workspace.inspector.kernel_panel.code.toPlainText())
         times.append((time.perf_counter() - start) * 1e3)
-    window.session.is_modified = False
+    window.session.discard_changes()
     window.close()
     application.processEvents()
     return times

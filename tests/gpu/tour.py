@@ -129,7 +129,7 @@ def main(folder: Path, example: str) -> int:
     for m in report.measurements:
         print(f"{m.mode}: CPU p50 {m.cpu_us.p50:.1f} µs, GPU p50 {m.gpu_us.p50:.1f} µs over {m.iterations} iterations")
     save_session(folder / f"{example}-h200.fscope", report)
-    window.session.is_modified = False
+    window.session.discard_changes()
     window.close()
     application.processEvents()
     return 0

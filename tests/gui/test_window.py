@@ -178,7 +178,7 @@ def test_search_by_keyboard(make_window: MakeWindow, qtbot: QtBot, report: Repor
 def test_worker_that_crashes_while_compiling(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
     window = make_window()
     show(qtbot, window, report)
-    window.session.is_modified = False
+    window.session.discard_changes()
     window.toolbar.source.setText("example:layer_norm")
     qtbot.keyClick(window, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(texts(window)), timeout=30_000)
@@ -229,7 +229,7 @@ def test_unsafe_file_is_asked_about_and_sent_again(
     assert "is code" in answers.asked[0]
     assert "pickled" in answers.asked[1]
     answers.asked.clear()
-    window.session.is_modified = False
+    window.session.discard_changes()
     with qtbot.waitSignal(window.report_shown, timeout=30_000):
         window.open_path(str(program))
     assert len(answers.asked) == 1, "consent to the same state of the file is remembered"
@@ -289,7 +289,7 @@ def test_bad_session_is_one_sentence(
     path.write_bytes(content)
     window = make_window(worker=False)
     show(qtbot, window, report)
-    window.session.is_modified = False
+    window.session.discard_changes()
     window.open_path(str(path))
     qtbot.waitUntil(lambda: bool(texts(window)), timeout=10_000)
     (text,) = texts(window)
@@ -325,7 +325,7 @@ def test_what_comes_while_saving_is_not_taken_for_saved(
     with qtbot.waitSignal(window.session.saved, timeout=10_000):
         qtbot.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
         assert window.session.is_saving
-        window.session.touch()
+        window.session.touch(report)
     assert window.isWindowModified()
     answers.leave = "save"
     assert window.close()

@@ -1,0 +1,90 @@
+"""Several reports open at once: tabs by mouse and keys, changes asked about, records land in their own report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QTabBar
+from pytestqt.qtbot import QtBot
+
+from app.session import open_session, save_session
+from app.worker.protocol import Measured
+from compiler.report import Measurement, Percentiles, Trace
+from tests.fake_reports import transformer_report
+from tests.gui.conftest import Answers, MakeWindow
+from views.documents import Document
+from views.main_window import MainWindow
+from views.run_control import keep_measured
+
+LEFT, CTRL = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier
+
+
+def show(qtbot: QtBot, window: MainWindow, nodes: int, source: str) -> None:
+    report = transformer_report(nodes)
+    report.source = source
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(report, source)
+
+
+def close_button(window: MainWindow, place: int) -> QAbstractButton:
+    button = window.tabs.tabButton(place, QTabBar.ButtonPosition.RightSide)
+    assert isinstance(button, QAbstractButton)
+    return button
+
+
+def test_tabs_switch_and_close(
+    make_window: MakeWindow, qtbot: QtBot, answers: Answers, tmp_path: Path
+) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, 60, "one.py")
+    assert not window.tabs.isVisible(), "one report needs no tab"
+    show(qtbot, window, 120, "two.py")
+    assert window.tabs.isVisible()
+    assert [window.tabs.tabText(i) for i in range(2)] == ["one.py •", "two.py •"]
+    first, second = window.session.documents
+    qtbot.mouseClick(window.tabs, LEFT, pos=window.tabs.tabRect(0).center())
+    assert window.session.report is first.report
+    assert window.workspace.graph.regions == first.report.regions
+    assert window.toolbar.source.text() == "one.py"
+    qtbot.waitUntil(lambda: window.workspace.graph.canvas.scene is not None, timeout=10_000)
+    qtbot.keyClick(window, Qt.Key.Key_PageDown, CTRL)
+    assert window.session.report is second.report
+    answers.to_save = str(tmp_path / "two.fscope")
+    with qtbot.waitSignal(window.session.saved, timeout=10_000):
+        qtbot.keyClick(window, Qt.Key.Key_S, CTRL)
+    assert window.tabs.tabText(1) == "two.fscope"
+    assert open_session(tmp_path / "two.fscope").report.source == "two.py"
+    answers.leave = "cancel"
+    qtbot.mouseClick(close_button(window, 0), LEFT)
+    assert len(window.session.documents) == 2, "the user stayed"
+    answers.leave = "discard"
+    qtbot.mouseClick(close_button(window, 0), LEFT)
+    assert window.session.documents == [second]
+    assert not window.tabs.isVisible()
+    qtbot.keyClick(window, Qt.Key.Key_W, CTRL)
+    assert window.session.documents == []
+    assert window.start_page.isVisible()
+
+
+def test_the_same_file_opens_once(make_window: MakeWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    window = make_window(worker=False)
+    save_session(tmp_path / "a.fscope", transformer_report(60))
+    for _ in range(2):
+        with qtbot.waitSignal(window.report_shown, timeout=20_000):
+            window.open_path(str(tmp_path / "a.fscope"))
+    assert len(window.session.documents) == 1
+
+
+def test_what_was_measured_keeps_its_tab() -> None:
+    report = transformer_report(60)
+    document = Document(report, None, True, dict)
+    assert document.is_replaced_by(transformer_report(60), None), "compiled again"
+    measured = Percentiles(1.0, 1.0, 1.0)
+    event = Measured(1, Measurement("graph", "GPU", 1, measured, measured), None, Trace("graph", "GPU"))
+    keep_measured(report, event)
+    keep_measured(report, event)
+    assert [m.mode for m in report.measurements] == ["graph"]
+    assert len(report.traces) == 1
+    assert not document.is_replaced_by(transformer_report(60), None)
+    assert document.is_replaced_by(report, None)
