@@ -117,6 +117,8 @@ class GraphLowering:
         self._steps: list[Step] = []
         self._constants: dict[str, torch.Tensor] = {}
         self._inside_inputs: dict[str, str] = {}  # buffers of scatters that lie in an input's memory -> that input
+        self._pending: dict[torch.fx.Node, Lazy] = {}  # values that may be unevaluated still
+        self._memory: dict[int, frozenset[str]] = {}
         self._loops = 0
         self._buffers = 0
         self._place = {node.name: i for i, node in enumerate(gm.graph.nodes)}
@@ -142,7 +144,9 @@ class GraphLowering:
                 elif node.op == "get_attr":
                     self._attribute(node)
                 elif node.op == "call_function":
-                    self._env[node] = self._call(node)
+                    value = self._env[node] = self._call(node)
+                    if isinstance(value, Lazy):
+                        self._pending[node] = value
                 elif node.op == "output":
                     outputs = tuple(self._returned(self._arg(x)) for x in node.args[0])
                 else:
@@ -656,14 +660,37 @@ class GraphLowering:
         With ``held`` only that memory is, so that only what reads it has to be.
         """
         here = self._place[node.name]
-        for earlier, lazy in list(self._env.items()):
-            if not isinstance(lazy, Lazy) or lazy.root().buffer is not None:
-                continue
-            if held is not None and not _reads(lazy, held):
+        self._pending = {
+            earlier: lazy
+            for earlier, lazy in self._pending.items()
+            if lazy.root().buffer is None and self._last_reader(earlier) >= here
+        }
+        for earlier, lazy in list(self._pending.items()):
+            if held is not None and held.name not in self._memory_below(lazy):
                 continue
             later = (user for user in self._consumers[earlier] if user is not node or held is None)
             if any(self._place[user.name] > here or user is node for user in later):
                 self.realize(lazy)
+
+    def _last_reader(self, node: torch.fx.Node) -> int:
+        """The place of the last node that reads this one's value, seen through views."""
+        return max((self._place[user.name] for user in self._consumers[node]), default=-1)
+
+    def _memory_below(self, lazy: Lazy) -> frozenset[str]:
+        """The buffers that computing the value reads; at most too many, where some of it has been computed since."""
+        known = self._memory.get(id(lazy))
+        if known is None:
+            found, stack, seen = set(), [lazy], {id(lazy)}
+            while stack:
+                below = stack.pop()
+                if below.buffer is not None:
+                    found.add(below.buffer.name)
+                    continue
+                fresh = [x for x in below.inputs if id(x) not in seen]
+                seen.update(id(x) for x in fresh)
+                stack.extend(fresh)
+            known = self._memory[id(lazy)] = frozenset(found)
+        return known
 
     def _reference(self, value: Any) -> Any:
         """How the wrapper names a value: a TensorRef for tensors, anything else as it is."""
@@ -720,21 +747,6 @@ def restrided(tensor: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
     """A copy of the tensor with these strides."""
     copy = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device)
     return copy.copy_(tensor)
-
-
-def _reads(lazy: Lazy, held: Buffer) -> bool:
-    """Whether computing the value reads this memory."""
-    stack, seen = [lazy], set()
-    while stack:
-        below = stack.pop()
-        if id(below) in seen:
-            continue
-        seen.add(id(below))
-        if below.buffer is held:
-            return True
-        if below.buffer is None:
-            stack.extend(below.inputs)
-    return False
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
