@@ -202,6 +202,23 @@ def test_nodes_that_only_one_compiler_computes_do_not_tell(report: Report) -> No
     assert set(statuses(compare(report, other))) == {Status.SAME}
 
 
+def test_a_second_step_of_the_same_nodes_is_a_split(report: Report) -> None:
+    other = copy_of(report)
+    first = other.regions[0].groups[0]
+    other.regions[0].groups.append(msgspec.structs.replace(first, name="second_step", nodes=first.nodes[-1:]))
+    (split,) = [g for g in compare(report, other).regions[0].groups if g.status is not Status.SAME]
+    assert (split.status, split.a, set(split.b)) == (Status.SPLIT, [first.name], {first.name, "second_step"})
+
+
+def test_a_view_counted_to_another_unit_moves_nothing(report: Report) -> None:
+    other = copy_of(report)
+    group = next(g for g in other.regions[0].groups if any(n.startswith("view") for n in g.nodes))
+    view = next(name for name in group.nodes if name.startswith("view"))
+    group.nodes = [name for name in group.nodes if name != view]
+    other.regions[0].extern_calls[0].nodes = [*other.regions[0].extern_calls[0].nodes, view]
+    assert set(statuses(compare(report, other))) == {Status.SAME}
+
+
 def test_a_node_computed_twice_counts_where_it_belongs(report: Report) -> None:
     other = copy_of(report)
     one, two = other.regions[0].groups[:2]

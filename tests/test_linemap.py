@@ -134,8 +134,7 @@ STORES = {
 }
 
 
-@pytest.mark.parametrize("target", ["h100", "mi300x"])
-@pytest.mark.parametrize("kind", ["pointwise", "reduction"])
+@pytest.mark.parametrize(("target", "kind"), [("h100", "pointwise"), ("h100", "reduction"), ("mi300x", "reduction")])
 def test_compiled_kernels(target: str, kind: str) -> None:
     torch = pytest.importorskip("torch")
     from compiler.codegen.binary import read_binary

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 COMPILERS = ("fusescope", "inductor")
 MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
-IRS = ("triton", "ttir", "ttgir", "llir", "ptx", "sass")
+IRS = ("triton", "ttir", "ttgir", "llir", "ptx", "sass", "amdgcn")
 _SOURCE_HELP = "example:NAME, FILE.py[:function], FILE.pt2 or package.module:function"
 _SESSION_HELP = "a session file (.fscope)"
 

@@ -39,8 +39,9 @@ def _pairs(
         kernel_a = {group.name: group.kernel for group in region_a.groups}
         kernel_b = {group.name: group.kernel for group in region_b.groups}
         for group in groups:
-            if len(group.a) == len(group.b) == 1 and group.a[0] in kernel_a and group.b[0] in kernel_b:
-                votes[kernel_a[group.a[0]], kernel_b[group.b[0]]] += 1
+            ours = [kernel_a[name] for name in group.a if name in kernel_a]
+            theirs = [kernel_b[name] for name in group.b if name in kernel_b]
+            votes.update(zip(ours, theirs, strict=False))  # of a split the first part, which does most of the work
     pairs: dict[str, str] = {}
     taken: set[str] = set()
     for (one, other), _ in votes.most_common():

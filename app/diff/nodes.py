@@ -27,7 +27,8 @@ _SAME_OPS: Mapping[str, str] = MappingProxyType(
         "aten.baddbmm": "aten.bmm",
     }
 )
-_FREE = frozenset({"aten.view", "aten.permute", "aten.expand", "aten.unsqueeze", "aten.squeeze", "getitem"})
+# Ops that only name data another way: each compiler counts them to whichever unit reads them, or to none.
+FREE_OPS = frozenset({"aten.view", "aten.permute", "aten.expand", "aten.unsqueeze", "aten.squeeze", "getitem"})
 _ATTENTION = re.compile(r"_scaled_dot_product_\w*?attention(?:_for_cpu)?(_backward)?\b")
 _Key = Callable[[Node], Hashable]
 
@@ -94,7 +95,7 @@ def _whole(node: Node) -> Hashable:
     return node.op, _where(node), _shapes(node)
 
 
-def _family(node: Node) -> str:
+def family(node: Node) -> str:
     """The op without its overload, by the name of those that do the same."""
     op = _ATTENTION.sub(r"attention\1", ".".join(node.op.split(".")[:2]))
     return _SAME_OPS.get(op, op)
@@ -105,15 +106,15 @@ def _first_size(node: Node) -> Hashable:
 
 
 def _family_here(node: Node) -> Hashable:
-    return node.kind, _family(node), _where(node), _first_size(node)
+    return node.kind, family(node), _where(node), _first_size(node)
 
 
 def _result_here(node: Node) -> Hashable:
     """An op's place and result. Inputs and what has no known place are not told apart by it."""
-    if node.kind is not NodeKind.CALL or not node.provenance.frames or _family(node) in _FREE:
+    if node.kind is not NodeKind.CALL or not node.provenance.frames or family(node) in FREE_OPS:
         return None
     return _where(node), _first_size(node)
 
 
 def _family_anywhere(node: Node) -> Hashable:
-    return node.kind, _family(node), _first_size(node)
+    return node.kind, family(node), _first_size(node)

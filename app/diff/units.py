@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from app.diff.nodes import FREE_OPS, family
 from app.diff.records import Cost, GroupDiff, NodeMatch, Status
 from compiler.report import ExternCall, Group, Kernel, Region
 
@@ -37,16 +38,28 @@ def compare_units(
 ) -> list[GroupDiff]:
     """Every unit of both regions in exactly one entry, in the order of ``a``, what only ``b`` has at the end.
 
-    Nodes that only one side computes (a view that costs nothing here, and is part of a kernel there) tell nothing
-    about grouping and are left out of the comparison.
+    Nodes that only one side computes tell nothing about grouping and are left out of the comparison, as are views,
+    which cost nothing wherever they are counted, unless a unit has nothing else.
     """
     units_a = {unit.name: unit for unit in units_of(a)}
     units_b = {unit.name: unit for unit in units_of(b)}
     owner_a, owner_b = owners(units_a.values()), owners(units_b.values())
     shared = [match for match in matches if match.a in owner_a and match.b in owner_b]
+    free = {node.name for node in a.nodes if family(node) in FREE_OPS}
+    working_a = {owner_a[match.a] for match in shared if match.a not in free}
+    working_b = {owner_b[match.b] for match in shared if match.a not in free}
+    shared = [
+        match
+        for match in shared
+        if match.a not in free or (owner_a[match.a] not in working_a and owner_b[match.b] not in working_b)
+    ]
     joined = _components(
         [f"a{name}" for name in units_a] + [f"b{name}" for name in units_b],
-        [(f"a{owner_a[match.a]}", f"b{owner_b[match.b]}") for match in shared],
+        [
+            *((f"a{owner_a[match.a]}", f"b{owner_b[match.b]}") for match in shared),
+            *((f"a{one}", f"a{other}") for one, other in second_steps(units_a.values(), owner_a)),
+            *((f"b{one}", f"b{other}") for one, other in second_steps(units_b.values(), owner_b)),
+        ],
     )
     inferred_a = {owner_a[match.a] for match in shared if not match.exact}
     result = []
@@ -68,6 +81,16 @@ def compare_units(
             )
         )
     return result
+
+
+def second_steps(units: Iterable[Unit], owner: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(unit, the unit it goes with) of units that own none of their nodes: a reduction's second step, say."""
+    found = []
+    for unit in units:
+        owned = {owner[node] for node in unit.nodes}
+        if owned and unit.name not in owned:
+            found.append((unit.name, owner[unit.nodes[-1]]))
+    return found
 
 
 def _components(names: Sequence[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:

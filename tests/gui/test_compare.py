@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
-from app.diff import Status
+from app.diff import Diff, Status
 from app.session import save_session
 from compiler.options import Options, describe_options
 from compiler.report import Report
@@ -116,16 +116,6 @@ def test_kernels_side_by_side(make_window: MakeWindow, qtbot: QtBot, report: Rep
     assert {"groups", "launches", "most registers"} <= set(names)
 
 
-def test_another_report_drops_the_comparison(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
-    window = make_window(worker=False)
-    show(qtbot, window, report)
-    compared(qtbot, window, lambda: window.compare_control.pair(report, cut(report)))
-    show(qtbot, window, transformer_report(90))
-    assert window.workspace.panels.compare.diff is None
-    compared(qtbot, window, trigger(window, "compare_before"))
-    assert window.workspace.panels.compare.diff is not None
-
-
 def test_the_other_compiler_is_compiled_and_compared(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window()
     with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=30_000):
@@ -214,25 +204,25 @@ def test_options_can_be_edited_and_taken_back(qtbot: QtBot, qtmodeltester: Model
     assert not model.setData(model.index(row, 0), "x")
 
 
-def test_the_newest_comparison_wins(qtbot: QtBot, make_window: MakeWindow, report: Report) -> None:
+def test_the_newest_comparison_wins_and_another_report_drops_it(
+    qtbot: QtBot, make_window: MakeWindow, report: Report
+) -> None:
     window = make_window(worker=False)
     show(qtbot, window, report)
     control: CompareControl = window.compare_control
-    seen: list[object] = []
+    panel = window.workspace.panels.compare
+    assert all(edit.accessibleName() for edit in panel.findChildren(QLineEdit))
+    seen: list[Diff] = []
     control.compared.connect(seen.append)
     control.pair(report, cut(report))
     control.pair(report, report)
     qtbot.waitUntil(lambda: bool(seen), timeout=10_000)
     qtbot.wait(100)
     assert [diff.is_empty for diff in seen] == [True]
-    assert window.workspace.panels.compare._told.text() == "No difference."
-    panel = window.workspace.panels.compare
+    assert panel._told.text() == "No difference."
     assert panel.all.isChecked(), "where nothing differs, all of it is shown"
-    assert panel.groups.model().rowCount() == len(panel.diff.regions[0].groups)
-
-
-def test_every_control_has_a_name(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
-    window = make_window(worker=False)
-    show(qtbot, window, report)
-    panel = window.workspace.panels.compare
-    assert all(edit.accessibleName() for edit in panel.findChildren(QLineEdit))
+    assert panel.groups.model().rowCount() == len(seen[0].regions[0].groups)
+    show(qtbot, window, transformer_report(90))
+    assert panel.diff is None
+    compared(qtbot, window, trigger(window, "compare_before"))
+    assert panel.diff is not None

@@ -75,18 +75,13 @@ def test_a_line_of_ptx_selects_its_node_and_marks_its_partners(
     assert [report.regions[0].nodes[i].name for i in marks.nodes] == [group.nodes[2]]
 
 
-def test_an_index_line_belongs_to_the_whole_group(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
+def test_lines_that_compute_no_node(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
     window = make_window(worker=False)
     panel, kernel, group = opened(qtbot, window, report)
-    assert 8 not in kernel.line_nodes
+    assert 8 not in kernel.line_nodes, "an index, which serves the whole group"
     qtbot.mouseClick(panel.code.viewport(), LEFT, pos=line_position(panel.code, 8))
     assert window.workspace.selection.current.nodes == frozenset(group.nodes)
     assert panel.code.marked_lines == [8]
-
-
-def test_a_line_that_comes_from_nowhere_says_so(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
-    window = make_window(worker=False)
-    panel, kernel, group = opened(qtbot, window, report)
     panel.first.show_level("ptx")
     before = window.workspace.selection.current
     qtbot.mouseClick(panel.code.viewport(), LEFT, pos=line_position(panel.code, 1))
@@ -179,22 +174,17 @@ def test_a_long_text_arrives_in_parts_and_whole(qtbot: QtBot) -> None:
     assert code.toPlainText() == "short"
 
 
-def test_the_meter_is_in_the_status_bar(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
+def test_a_line_of_the_model_lights_up_its_kernel_lines_and_the_meter_says_how_many_do(
+    make_window: MakeWindow, qtbot: QtBot, report: Report
+) -> None:
     window = make_window(worker=False)
-    show(qtbot, window, report)
+    panel, _, group = opened(qtbot, window, report)
     qtbot.waitUntil(lambda: is_seen(window.meter), timeout=5_000)
     assert window.meter.meter == meter(report)
     assert "100% kernels lead to ops" in window.meter.toolTip()
     exact, inferred = overall(window.meter.meter)
     assert 0.5 < exact < 1
     assert inferred == 0
-    report.kernels[0].lines_exact = False
-    assert overall(meter(report))[1] > 0
-
-
-def test_a_line_of_the_model_lights_up_its_kernel_lines(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
-    window = make_window(worker=False)
-    panel, _, group = opened(qtbot, window, report)
     source = window.workspace.panels.source
     window.workspace.panels.setCurrentWidget(source)
     qtbot.waitUntil(lambda: bool(source.heat), timeout=10_000)
