@@ -102,15 +102,25 @@ class MovingStep:
 
 
 def run_case(
-    case: str, cases: Cases, modes: Sequence[str], write: Callable[[Row], None], child: Child, *, count_kernels: bool
+    case: str,
+    cases: Cases,
+    modes: Sequence[str],
+    write: Callable[[Row], None],
+    child: Child,
+    *,
+    prepare_seconds: float,
+    count_kernels: bool,
 ) -> None:
-    """Prepare every mode of one case in this process, wait for the turn, and time them one after another."""
+    """Prepare every mode of one case in this process, wait for the turn, and time them one after another.
+
+    No mode is begun after ``prepare_seconds``, so that those before it are timed whatever comes.
+    """
     import torch
 
     from compiler.runtime.timing import measure
     from compiler.runtime.trace import kernel_names, trace
 
-    prepared = _prepare_case(case, cases, modes, write, child)
+    prepared = _prepare_case(case, cases, modes, write, child, prepare_seconds)
     torch.cuda.empty_cache()
     child.wait_for_turn()
     for row, step in prepared:
@@ -131,7 +141,7 @@ def run_case(
 
 
 def _prepare_case(
-    case: str, cases: Cases, modes: Sequence[str], write: Callable[[Row], None], child: Child
+    case: str, cases: Cases, modes: Sequence[str], write: Callable[[Row], None], child: Child, seconds: float
 ) -> list[tuple[Row, Any]]:
     """The modes that could be prepared, compared with eager. The others' rows are written, with their errors."""
     import torch
@@ -144,6 +154,7 @@ def _prepare_case(
         torch.cuda.synchronize()
         return [value.clone() if isinstance(value, torch.Tensor) else value for value in step.outputs()]
 
+    deadline = time.monotonic() + seconds
     child.search_quietly()
     torch.set_float32_matmul_precision("high")
     # Each mode compiles the same code anew, and none may fall back to eager for having been compiled too often.
@@ -160,6 +171,10 @@ def _prepare_case(
     prepared: list[tuple[Row, Any]] = []
     for mode in modes:
         row = Row(case, mode)
+        if time.monotonic() > deadline:
+            row.failure = f"Not prepared: the modes before it took {seconds:.0f} s."
+            write(row)
+            continue
         try:
             began = time.perf_counter()
             step = prepare_mode(mode, model, inputs, training)
@@ -201,7 +216,8 @@ def run_all(
     A case or the whole may run out of time; what is missing is said in its row.
     """
     began = time.perf_counter()
-    arguments = ["--modes", ",".join(modes), *(["--no-kernels"] if options.no_kernels else [])]
+    arguments = ["--modes", ",".join(modes), "--case-seconds", str(options.case_seconds)]
+    arguments += ["--no-kernels"] if options.no_kernels else []
     for case, lines, fate in run_children(
         script,
         arguments,
@@ -251,6 +267,7 @@ def main(
                 modes_of(options.child, chosen_modes),
                 write,
                 child,
+                prepare_seconds=options.case_seconds / 2,
                 count_kernels=not options.no_kernels,
             )
         return 0
