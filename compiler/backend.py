@@ -406,13 +406,15 @@ class Specializing:
         built = self._compiled.get(key)
         if built is None:
             built = self._compiled[key] = self._compile(specialize(self._graph, args))
+        results = built.run(args)
         if built.release is not None:
             self._captured[key] = built.release
             self._captured.move_to_end(key)
+            # Only now that there is another, for torch does not let a pool without graphs be captured into again.
             if len(self._captured) > self._capacity:
                 _, release = self._captured.popitem(last=False)
                 release()
-        return built.run(args)
+        return results
 
 
 def specialize(graph: torch.fx.GraphModule, args: Sequence[Any]) -> torch.fx.GraphModule:

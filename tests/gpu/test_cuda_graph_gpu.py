@@ -233,9 +233,10 @@ def test_nested_in_an_outer_capture() -> None:
     torch.testing.assert_close(hidden, block([x, weight])[0])
 
 
-def test_sizes_that_change_keep_the_graphs_used_last() -> None:
+@pytest.mark.parametrize("capacity", [1, 2])
+def test_sizes_that_change_keep_the_graphs_used_last(capacity: int) -> None:
     regions: list[Any] = []
-    options = {"cuda_graph": True, "graph_capacity": 2, "on_graphed_region": regions.append}
+    options = {"cuda_graph": True, "graph_capacity": capacity, "on_graphed_region": regions.append}
 
     def function(x: Any) -> Any:
         return torch.softmax(x * 2, -1).sum(0)
@@ -248,6 +249,6 @@ def test_sizes_that_change_keep_the_graphs_used_last() -> None:
                 torch.testing.assert_close(compiled(x), function(x))
     facts = [region.facts() for region in regions]
     assert len(facts) == 3
-    assert sum(found.captured for found in facts) == 2
+    assert sum(found.captured for found in facts) == capacity
     assert [found.captures for found in facts] == [2, 2, 2]
     assert all(not found.skip_reasons for found in facts)
