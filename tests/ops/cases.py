@@ -62,13 +62,14 @@ def dtypes_of(op: Any, device: str) -> list[torch.dtype]:
 
 
 def cases_of(op: Any, device: str, samples: int) -> Iterator[Case]:
-    """The operator's cases: the first sample of every dtype in every way first, then the second, …"""
+    """The operator's cases: the first sample of every dtype, then the other ways of calling it, then the second, …"""
     streams = [_cases_by_sample(op, device, dtype, samples) for dtype in dtypes_of(op, device)]
     for row in itertools.zip_longest(*streams, fillvalue=()):
         yield from itertools.chain.from_iterable(row)
 
 
 def _cases_by_sample(op: Any, device: str, dtype: torch.dtype, samples: int) -> Iterator[list[Case]]:
+    """Lists of cases of one dtype: the first sample, the ways that are tried once, the second sample, …"""
     differentiable = op.supports_autograd and dtype in op.supported_backward_dtypes(device)
     torch.manual_seed(0)
     every = iter(op.sample_inputs(device, dtype, requires_grad=differentiable))
@@ -84,8 +85,9 @@ def _cases_by_sample(op: Any, device: str, dtype: torch.dtype, samples: int) -> 
         extra.append(Case(op, dtype, number, way, first[number]))
     ways = ("forward", "backward") if differentiable else ("forward",)
     for number, sample in enumerate(itertools.islice(itertools.chain(first, every), samples)):
-        yield [*(Case(op, dtype, number, way, sample) for way in ways), *extra]
-        extra = []
+        yield [Case(op, dtype, number, way, sample) for way in ways]
+        if number == 0:
+            yield extra
 
 
 def _tensors(sample: Any) -> list[Tensor]:
