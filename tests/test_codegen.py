@@ -90,7 +90,7 @@ def reduction_amax_sub_exp_sum_div_0(in_ptr0, out_ptr0, XBLOCK: tl.constexpr, RB
     tmp4 = tl.exp(tmp3)
     tmp5 = tl.where(rmask, tl.broadcast_to(tmp4, [XBLOCK, RBLOCK]), 0.0)
     tmp6 = tl.sum(tmp5, 1)[:, None]
-    tmp7 = tmp4 / tmp6
+    tmp7 = tl.div_rn(tmp4, tmp6)
     tl.store(out_ptr0 + (100 * x0 + r0), tmp7, xmask & rmask)
 """
 

@@ -179,6 +179,8 @@ class ValuePrinter:
             return self._assign(f"{name}{wide}.to({TRITON_TYPES[target]}).to(tl.float32)", value)
         if carrier(source) is target:
             return name
+        if target is torch.uint8 and source.is_floating_point:  # -1.0 becomes 255, as in torch
+            return self._assign(f"{name}.to(tl.int64).to(tl.uint8)", value)
         return self._assign(f"{name}.to({TRITON_TYPES[target]})", value)
 
     def _reduction(self, reduce: Reduce) -> str:

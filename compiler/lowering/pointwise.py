@@ -149,7 +149,7 @@ _register(
     KIND.ALWAYS_BOOL,
     lambda dtype, x: op("isinf", torch.bool, x) if dtype.is_floating_point else const(False, torch.bool),
 )
-_register([aten.reciprocal], KIND.INT_TO_FLOAT, lambda dtype, x: op("div", dtype, const(1, dtype), x))
+_register([aten.reciprocal], KIND.INT_TO_FLOAT, lambda dtype, x: divide(dtype, const(1, dtype), x))
 _register([aten.square], KIND.DEFAULT, lambda dtype, x: op("mul", dtype, x, x))
 _register([aten.alias_copy, aten.lift_fresh_copy, prims.clone], KIND.DEFAULT, lambda dtype, x: x)
 
@@ -204,30 +204,40 @@ def _float_floor_divide(dtype: torch.dtype, a: Value, b: Value) -> Value:
     """torch's rule (c10 div_floor_floating): through fmod, so that the result is exact where a / b would round up."""
     zero = const(0, dtype)
     rest = op("fmod", dtype, a, b)
-    quotient = op("div_rn" if dtype.itemsize <= 4 else "div", dtype, op("sub", dtype, a, rest), b)
+    quotient = divide(dtype, op("sub", dtype, a, rest), b, exact=True)
     differs = op("ne", dtype, op("lt", dtype, b, zero), op("lt", dtype, rest, zero))
     low = op("logical_and", torch.bool, op("ne", dtype, rest, zero), differs)
     quotient = op("where", dtype, low, op("sub", dtype, quotient, const(1, dtype)), quotient)
     floor = op("floor", dtype, quotient)
     above = op("gt", dtype, op("sub", dtype, quotient, floor), const(0.5, dtype))
     floor = op("where", dtype, above, op("add", dtype, floor, const(1, dtype)), floor)
-    plain = op("div_rn" if dtype.itemsize <= 4 else "div", dtype, a, b)
+    plain = divide(dtype, a, b, exact=True)
     floor = op("where", dtype, op("eq", dtype, quotient, zero), op("copysign", dtype, zero, plain), floor)
     return op("where", dtype, op("eq", dtype, b, zero), plain, floor)
+
+
+def divide(dtype: torch.dtype, a: Value, b: Value, exact: bool = False) -> Value:
+    """a / b to the nearest float, as torch divides: 6 / 3 is 2, whatever rounds it afterwards.
+
+    Triton's own ``/`` is quicker and may be off by two in the last place of float32, which half floats hide unless
+    ``exact``; in float64 it is exact.
+    """
+    rounded = dtype is torch.float32 or (exact and dtype.itemsize < 4)
+    return op("div_rn" if rounded else "div", dtype, a, b)
 
 
 @lower(aten.div, aten.true_divide)
 def div(scope: Scope, a: Any, b: Any, rounding_mode: str | None = None) -> Lazy:
     """Division: true, or rounded towards zero or minus infinity."""
     if rounding_mode is None:
-        return elementwise(scope, _primitive("div"), KIND.INT_TO_FLOAT, (a, b))
+        return elementwise(scope, divide, KIND.INT_TO_FLOAT, (a, b))
     if rounding_mode == "floor":
         return elementwise(scope, floor_divide, KIND.DEFAULT, (a, b))
 
     def truncate(dtype: torch.dtype, x: Value, y: Value) -> Value:
         if not dtype.is_floating_point:
             return op("trunc_div", dtype, x, y)
-        return op("trunc", dtype, op("div_rn" if dtype.itemsize <= 4 else "div", dtype, x, y))
+        return op("trunc", dtype, divide(dtype, x, y, exact=True))
 
     return elementwise(scope, truncate, KIND.DEFAULT, (a, b))
 
@@ -389,7 +399,7 @@ def power(scope: Scope, a: Any, b: Any) -> Lazy:
             if small:
                 return _integer_power(dtype, x, int(b))
             if b == -1 and dtype.is_floating_point:
-                return op("div", dtype, const(1, dtype), x)
+                return divide(dtype, const(1, dtype), x)
         return op("pow" if dtype.is_floating_point else "integer_power", dtype, x, y)
 
     return elementwise(scope, body, KIND.BOOL_TO_LONG, (a, b))
