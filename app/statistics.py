@@ -100,13 +100,17 @@ def _resampled_medians(values: Values, random: np.random.Generator) -> Values:
 
 
 def outliers(values: Sequence[float] | Values, *, sigmas: float = 6.0) -> list[int]:
-    """Positions of values far above the rest: beyond ``sigmas`` robust deviations and a quarter of the median."""
+    """Positions of values far above the rest: beyond ``sigmas`` robust deviations and a quarter of the median.
+
+    At most a fiftieth of the values: what happens more often is a second level, and no outlier.
+    """
     times = np.asarray(values, np.float64)
     if len(times) < _LEAST:
         return []
     middle = float(np.median(times))
     deviation = _MAD_TO_SIGMA * float(np.median(np.abs(times - middle)))
-    return [int(i) for i in np.flatnonzero(times > middle + max(sigmas * deviation, 0.25 * middle))]
+    limit = max(middle + max(sigmas * deviation, 0.25 * middle), float(np.quantile(times, 0.98)))
+    return [int(i) for i in np.flatnonzero(times > limit)]
 
 
 def common_bins(samples: Sequence[Sequence[float]], count: int, *, log: bool = False) -> Values:

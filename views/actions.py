@@ -45,6 +45,7 @@ class Commands:
     focus_panels: Callable[[], object]
     set_theme: Callable[[str], object]
     about: Callable[[], object]
+    tour: Callable[[], object]
     shortcuts: Callable[[], object]
 
 
@@ -133,6 +134,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     themes = _theme_menu(view.addMenu("T&heme"), commands.set_theme)
 
     help_menu = bar.addMenu("&Help")
+    add(help_menu, "tour", "&Tour of the window", "", commands.tour)
     add(help_menu, "shortcuts", "&Shortcuts", "F1", commands.shortcuts)
     add(help_menu, "about", "&About Fusescope", "", commands.about)
     return Actions(recent, docks, themes, made)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
@@ -156,6 +156,16 @@ class MainWindow(QMainWindow):
         self._actions.enable(_REPORT_ACTIONS, True)
         self.toolbar.set_searchable(True)
 
+    def take_tour(self) -> None:
+        """Six steps over the report shown, or over the sample session where there is none."""
+        if self.session.report is None or self._stack.currentWidget() is self.start_page:
+            self.report_shown.connect(self.take_tour, Qt.ConnectionType.SingleShotConnection)
+            self.open_path(str(samples()[0]))
+            return
+        from views.guide import Guide, steps_of
+
+        QTimer.singleShot(0, self, lambda: Guide(self, steps_of(self.workspace, self.toolbar.search), self._theme))
+
     def post(self, message: Message) -> None:
         """Tell the user something without blocking."""
         self.messages.post(message)
@@ -287,6 +297,7 @@ class MainWindow(QMainWindow):
             focus_inspector=lambda: self.workspace.reveal(1, self.workspace.inspector.kernel_panel.code),
             focus_panels=lambda: self.workspace.reveal(2, self.workspace.panels.tabBar()),
             set_theme=self.set_theme,
+            tour=self.take_tour,
             about=lambda: about_dialog(self, self._theme, self._versions()).exec(),
             shortcuts=lambda: shortcuts_dialog(self, self._actions.shortcuts()).exec(),
         )
@@ -303,6 +314,7 @@ class MainWindow(QMainWindow):
         self.progress.cancel_requested.connect(self.compile_control.cancel)
         start.open_requested.connect(self._open)
         start.path_chosen.connect(self.open_path)
+        start.tour_requested.connect(self.take_tour)
         start.example_chosen.connect(self._compile_example)
         for control in (self.compile_control, self.session):
             control.message.connect(self.post)

@@ -47,6 +47,7 @@ class StartPage(QScrollArea):
     example_chosen = Signal(str, bool)  # SOURCE, training
     path_chosen = Signal(str)
     open_requested = Signal()
+    tour_requested = Signal()
 
     def __init__(self, theme: Theme, gallery: list[ExampleInfo], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -129,6 +130,8 @@ class StartPage(QScrollArea):
         hint = label("or drop a .py, .pt2 or .fscope file here", "muted")
         hint.setAlignment(Qt.AlignmentFlag.AlignRight)
         actions.addWidget(hint)
+        tour = push_button("Take the tour: six steps", self.tour_requested.emit, "link")
+        actions.addWidget(tour, 0, Qt.AlignmentFlag.AlignRight)
         row.addLayout(actions)
         return row
 

@@ -14,6 +14,7 @@ from compiler.report import Measurement, Percentiles, Trace
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import Answers, MakeWindow
 from views.documents import Document
+from views.guide import Guide
 from views.main_window import MainWindow
 from views.run_control import keep_measured
 
@@ -88,3 +89,21 @@ def test_what_was_measured_keeps_its_tab() -> None:
     assert len(report.traces) == 1
     assert not document.is_replaced_by(transformer_report(60), None)
     assert document.is_replaced_by(report, None)
+
+
+def test_the_tour_goes_through_six_steps(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    button = next(b for b in window.start_page.findChildren(QAbstractButton) if b.text().startswith("Take the tour"))
+    with qtbot.waitSignal(window.report_shown, timeout=20_000):
+        qtbot.mouseClick(button, LEFT)
+    qtbot.waitUntil(lambda: window.findChild(Guide) is not None, timeout=5_000)
+    guide = window.findChild(Guide)
+    titles = []
+    for _ in range(6):
+        titles.append(guide.title.text())
+        assert window.rect().contains(guide.card.geometry()), titles[-1]
+        assert guide.text.height() >= guide.text.heightForWidth(guide.text.width()), "all of the text is there"
+        qtbot.keyClick(guide.next, Qt.Key.Key_Space)
+    assert len(set(titles)) == 6
+    qtbot.waitUntil(lambda: window.findChild(Guide) is None, timeout=5_000)
+    assert window.workspace.panels.currentWidget() is window.workspace.panels.cuda_graph
