@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
+    QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -70,7 +71,8 @@ class CodeView(QPlainTextEdit):
         """Take the colours and font of ``theme``."""
         self._theme = theme
         self.setFont(theme.mono_font(9.5))
-        self.setTabStopDistance(self.fontMetrics().horizontalAdvance(" ") * 4)
+        # in fractions of a pixel: rounded, stops drift off the characters and some tabs become nothing
+        self.setTabStopDistance(QFontMetricsF(self.font()).horizontalAdvance(" ") * 4)
         self._formats = {
             field: _format(getattr(theme.syntax, field))
             for field in ("keyword", "name", "type", "string", "number", "comment", "decorator", "operator")
