@@ -128,7 +128,7 @@ def diagonal_scatter(scope: Scope, x: Lazy, source: Lazy, offset: int = 0, dim1:
 @lower(aten.flip)
 def flip(scope: Scope, x: Lazy, dims: Sequence[int]) -> Lazy:
     """Dimensions read backwards."""
-    flipped = {d % len(x.size) for d in dims}
+    flipped = {d % len(x.size) for d in dims} if x.size else set()
     return scope.pointwise(
         (x,), lambda index: x.load(tuple(x.size[d] - 1 - i if d in flipped else i for d, i in enumerate(index)))
     )

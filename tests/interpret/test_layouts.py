@@ -113,6 +113,7 @@ def test_pad() -> None:
 
 
 def test_flip_roll_repeat() -> None:
+    check(lambda x: [x.flip(0) + 1, x.flip(-1).cumsum(0)], torch.tensor(2.0))
     x = torch.randn(3, 5, 6)
     check(lambda x: [x.flip(0), x.flip(1, 2), x.flip(-1) + x], x)
     check(lambda x: [x.roll(1, 0), x.roll((-2, 7), (1, 2)), x.roll(3), x.roll(2, 2) - x], x)
