@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 Cases = dict[str, Callable[[], tuple[Any, tuple[Any, ...], bool]]]
 
 LEAST_ITERATIONS = 50
+LAST_START = 0.7  # of a case's time: no mode is begun after that, for the process ends when the time is over
 
 # "bound" is Inductor's kernels in one graph of the whole iteration with static inputs: what a replay can reach.
 # "regions" is torch.compile with our backend and a graph for each region, Dynamo's guards included; "moving" the same
@@ -267,7 +268,7 @@ def main(
                 modes_of(options.child, chosen_modes),
                 write,
                 child,
-                prepare_seconds=options.case_seconds / 2,
+                prepare_seconds=options.case_seconds * LAST_START,
                 count_kernels=not options.no_kernels,
             )
         return 0
