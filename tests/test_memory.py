@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from compiler.codegen.wrapper import generate_piece
 from compiler.ir import Buffer, Extern, Program, TensorRef
 from compiler.memory import MemoryPlan, may_alias, plan_memory
+from compiler.partitions import split
 from compiler.report import ExternReason
 from compiler.runtime.partitioned import input_uses
 from compiler.schedule import Launch, Scheduled, writes_of
@@ -185,3 +187,33 @@ def test_an_input_that_is_overwritten_is_used_by_more_than_its_pointer() -> None
     assert x in overwriting.reads
     found = {use.name: use for use in input_uses(region, [x, y], [x, y], 0, len(region.steps))}
     assert (found[x].only_kernels, found[y].only_kernels) == (False, True)
+
+
+def test_a_part_of_the_schedule_writes_into_the_input_itself() -> None:
+    def function(x: Tensor, y: Tensor) -> Tensor:
+        x.copy_(y.exp())
+        return y + 1
+
+    region, _ = compiled(function, torch.randn(8), torch.randn(8))
+    x = next(b.name for b in region.program.inputs if b is not None)
+    made = next(b.name for step in region.steps if isinstance(step, Launch) and step.over for b in step.stored)
+    (piece,) = split(region.program, region.steps, {})
+    text, _ = generate_piece(region.program, region.steps, region.plan, region.kernels, piece)
+    assert f"{made} = reinterpret({x}," in text
+
+
+def test_storage_that_was_taken_over_is_held_under_its_new_name_only() -> None:
+    """Else it would live until the wrapper returns, whoever has it by then."""
+
+    def layers(x: Tensor, w: Tensor) -> Tensor:
+        for _ in range(4):
+            x = (x.softmax(-1) @ w).relu().softmax(-1) @ w
+        return x.softmax(0)
+
+    region, _ = compiled(layers, torch.randn(8, 8), torch.randn(8, 8))
+    lines = region.wrapper.splitlines()
+    deletions = {i: line[8:].split(", ") for i, line in enumerate(lines) if line.startswith("    del ")}
+    for heir, source in region.plan.reuses.items():
+        taken = next(i for i, line in enumerate(lines) if f"{heir} = reinterpret({source}," in line)
+        freed = next(i for i, names in deletions.items() if source in names)
+        assert taken < freed <= taken + 3

@@ -65,9 +65,10 @@ def generate_piece(
 ) -> tuple[str, dict[str, Any]]:
     """The same of a part of the schedule: ``call(args)`` takes what the piece reads and returns what it makes.
 
-    No buffer takes over another's storage, which may have been made outside, unless it goes on with what is in there.
+    No buffer takes over another's storage, which may have been made outside, unless it goes on with what is in there
+    or is what an input becomes.
     """
-    goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.into.items()}
+    goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.takes_over.items()}
     writer = _Writer(program, steps, plan.last_use, goes_on, kernels, observed)
     part = [(position, steps[position]) for position in range(piece.first, piece.last)]
     return writer.run(piece.reads, part, [ScalarRef(name) for name in piece.makes])
@@ -239,10 +240,12 @@ class _Writer:
         """Let go of what was used for the last time, but for storage that a later buffer takes over."""
         made = step.result_names if isinstance(step, Extern) else (b.name for b in step.stored)
         names = dict.fromkeys([*step.reads, *made])
-        dead = [
-            n
-            for n in names
-            if self.last_use.get(n) == position and n not in self.taken_over and n not in self.program.constants
-        ]
+        dead = [n for n in names if self.last_use.get(n) == position and n not in self.taken_over]
+        if isinstance(step, Launch):  # whose storage is another's now need not be held under the old name, too
+            sources = (self.reuses.get(b.name, "") for b in step.stored)
+            dead += [
+                n for n in dict.fromkeys(sources) if n and self.last_use.get(n, position) <= position and n not in dead
+            ]
+        dead = [n for n in dead if n not in self.program.constants]
         if dead:
             self._line(f"del {', '.join(dead)}")
