@@ -15,7 +15,7 @@ from tests.fake_reports import transformer_report
 from tests.gui.conftest import MakeWindow, is_seen
 from tests.gui.window_worker import LEVELS
 from views.cards import Card
-from views.main_window import MainWindow
+from views.run_panel import RunPanel
 from views.run_record import KEPT, RunRecord
 from views.run_table import RunTableModel
 from views.theme import light
@@ -39,51 +39,56 @@ def recorded() -> Report:
     return report
 
 
-def open_recorded(qtbot: QtBot, window: MainWindow, report: Report) -> None:
-    window.open_report(report, report.source)
-    qtbot.waitUntil(lambda: is_seen(window.workspace.panels.run.plot), timeout=20_000)
+def open_recorded(qtbot: QtBot, report: Report) -> RunPanel:
+    """The panel alone, as large as in the window, with the report's recordings."""
+    run = RunPanel(light())
+    qtbot.addWidget(run)
+    run.resize(900, 280)
+    run.show()
+    run.set_recorded(report.measurements)
+    qtbot.waitExposed(run)
+    QApplication.processEvents()
+    return run
 
 
-def latest(window: MainWindow) -> tuple[float, float]:
+def latest(run: RunPanel) -> tuple[float, float]:
     """The last point of the CPU and of the GPU curve; zeros while they are empty."""
-    (facet,) = window.workspace.panels.run.plot.facets
+    (facet,) = run.plot.facets
     cpu, gpu = (curve.values for curve in facet.curves)
     return (float(cpu[-1]), float(gpu[-1])) if len(cpu) else (0.0, 0.0)
 
 
-def switch(qtbot: QtBot, window: MainWindow) -> None:
-    button = window.workspace.panels.run.switch
+def switch(qtbot: QtBot, run: RunPanel) -> None:
+    button = run.switch
     qtbot.mouseClick(button, LEFT, pos=button.rect().center())
 
 
-def click_mode(qtbot: QtBot, window: MainWindow, mode: str) -> None:
-    table = window.workspace.panels.run.table
+def click_mode(qtbot: QtBot, run: RunPanel, mode: str) -> None:
+    table = run.table
     index = table.figures.index(table.figures.modes.index(mode), 0)
     qtbot.mouseClick(table.viewport(), LEFT, pos=table.visualRect(index).center())
 
 
-def show_view(qtbot: QtBot, window: MainWindow, view: str) -> None:
-    qtbot.mouseClick(window.workspace.panels.run.views.button(view), LEFT)
+def show_view(qtbot: QtBot, run: RunPanel, view: str) -> None:
+    qtbot.mouseClick(run.views.button(view), LEFT)
 
 
-def test_playback_moves_and_follows_the_switches(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
-    window = make_window(worker=False)
-    open_recorded(qtbot, window, recorded)
-    run = window.workspace.panels.run
+def test_playback_moves_and_follows_the_switches(qtbot: QtBot, recorded: Report) -> None:
+    run = open_recorded(qtbot, recorded)
     assert run.modes == ["compiled", "graph"]
     assert run.record.total == 800, "the beginnings of both are there before anything plays"
-    click_mode(qtbot, window, "graph")
+    click_mode(qtbot, run, "graph")
     assert run.modes == ["compiled"]
     qtbot.mouseClick(run.start_button, LEFT)
-    qtbot.waitUntil(lambda: 0 < run.record.total < 400 and 300 <= latest(window)[0] < 310, timeout=10_000)
-    assert 200 <= latest(window)[1] < 210
-    switch(qtbot, window)
+    qtbot.waitUntil(lambda: 0 < run.record.total < 400 and 300 <= latest(run)[0] < 310, timeout=10_000)
+    assert 200 <= latest(run)[1] < 210
+    switch(qtbot, run)
     assert run.modes == ["graph"]
-    qtbot.waitUntil(lambda: 0 < latest(window)[0] < 30, timeout=10_000)
-    click_mode(qtbot, window, "eager")
+    qtbot.waitUntil(lambda: 0 < latest(run)[0] < 30, timeout=10_000)
+    click_mode(qtbot, run, "eager")
     assert run.modes == ["eager", "graph"]
-    qtbot.waitUntil(lambda: latest(window)[0] >= 1000, timeout=5_000)
-    qtbot.waitUntil(lambda: latest(window)[0] < 30, timeout=5_000)  # they take turns
+    qtbot.waitUntil(lambda: latest(run)[0] >= 1000, timeout=5_000)
+    qtbot.waitUntil(lambda: latest(run)[0] < 30, timeout=5_000)  # they take turns
     qtbot.mouseClick(run.start_button, LEFT)
     assert not run.is_running
     total = run.record.total
@@ -91,40 +96,36 @@ def test_playback_moves_and_follows_the_switches(make_window: MakeWindow, qtbot:
     assert run.record.total == total
 
 
-def test_the_last_mode_stays_on(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
-    window = make_window(worker=False)
-    open_recorded(qtbot, window, recorded)
-    click_mode(qtbot, window, "graph")
-    click_mode(qtbot, window, "compiled")
-    assert window.workspace.panels.run.modes == ["compiled"]
-    qtbot.keyClick(window.workspace.panels.run.table, Qt.Key.Key_Up)
-    qtbot.keyClick(window.workspace.panels.run.table, Qt.Key.Key_Space)
-    assert window.workspace.panels.run.modes == ["eager", "compiled"]
+def test_the_last_mode_stays_on(qtbot: QtBot, recorded: Report) -> None:
+    run = open_recorded(qtbot, recorded)
+    click_mode(qtbot, run, "graph")
+    click_mode(qtbot, run, "compiled")
+    assert run.modes == ["compiled"]
+    qtbot.keyClick(run.table, Qt.Key.Key_Up)
+    qtbot.keyClick(run.table, Qt.Key.Key_Space)
+    assert run.modes == ["eager", "compiled"]
 
 
-def test_layouts_of_the_plot(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
-    window = make_window(worker=False)
-    open_recorded(qtbot, window, recorded)
-    plot = window.workspace.panels.run.plot
-    show_view(qtbot, window, "side")
+def test_layouts_of_the_plot(qtbot: QtBot, recorded: Report) -> None:
+    run = open_recorded(qtbot, recorded)
+    plot = run.plot
+    show_view(qtbot, run, "side")
     assert [facet.title for facet in plot.facets] == ["Compiled", "Graph replay"]
-    show_view(qtbot, window, "overlaid")
+    show_view(qtbot, run, "overlaid")
     assert [[curve.mode for curve in facet.curves] for facet in plot.facets] == [["compiled", "graph"]] * 2
     assert plot.facets[1].curves[1].values.max() < 190
-    show_view(qtbot, window, "order")
+    show_view(qtbot, run, "order")
     (facet,) = plot.facets
     assert [name for _, name in facet.marks] == ["Compiled", "Graph replay"]
 
 
-def test_an_outlier_can_be_clicked_and_jumped_to(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
+def test_an_outlier_can_be_clicked_and_jumped_to(qtbot: QtBot, recorded: Report) -> None:
     slow = next(m for m in recorded.measurements if m.mode == "compiled")
     slow.cpu_samples[321] = 900.0
-    window = make_window(worker=False)
-    open_recorded(qtbot, window, recorded)
-    run = window.workspace.panels.run
+    run = open_recorded(qtbot, recorded)
     qtbot.mouseClick(run.later, LEFT)
     assert run.state_text.startswith("Compiled, iteration 321: CPU 900 µs (2.97x p50")
-    show_view(qtbot, window, "side")
+    show_view(qtbot, run, "side")
     QApplication.processEvents()
     run.plot.grab()
     box, x, y = run.plot._boxes[0]
@@ -135,17 +136,15 @@ def test_an_outlier_can_be_clicked_and_jumped_to(make_window: MakeWindow, qtbot:
     assert run.state_text.startswith("Compiled, iteration 322: CPU 300 µs")
 
 
-def test_histogram_and_comparison(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
+def test_histogram_and_comparison(qtbot: QtBot, recorded: Report) -> None:
     same = measurement("inductor", 300, 200)
     recorded.measurements.append(same)
-    window = make_window(worker=False)
-    open_recorded(qtbot, window, recorded)
-    run = window.workspace.panels.run
-    show_view(qtbot, window, "distribution")
+    run = open_recorded(qtbot, recorded)
+    show_view(qtbot, run, "distribution")
     cpu, gpu = run.distribution.panels
     assert [histogram.mode for histogram in cpu.histograms] == ["compiled", "graph"]
     assert gpu.histograms[0].marks[0] == 201.0
-    show_view(qtbot, window, "compare")
+    show_view(qtbot, run, "compare")
     qtbot.waitUntil(lambda: bool(run.compare.found), timeout=10_000)
     assert run.compare.found["CPU time to submit"].verdict == "faster"
     assert "Graph replay is faster by 280 µs" in run.compare.plot.accessibleDescription()
@@ -155,10 +154,9 @@ def test_histogram_and_comparison(make_window: MakeWindow, qtbot: QtBot, recorde
     qtbot.waitUntil(lambda: "beyond noise" in run.compare.plot.accessibleDescription(), timeout=10_000)
 
 
-def test_wheel_zooms_and_double_click_follows_again(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
-    window = make_window(worker=False)
-    open_recorded(qtbot, window, recorded)
-    plot = window.workspace.panels.run.plot
+def test_wheel_zooms_and_double_click_follows_again(qtbot: QtBot, recorded: Report) -> None:
+    run = open_recorded(qtbot, recorded)
+    plot = run.plot
     plot.grab()
     middle = plot.rect().center()
     wheel = QWheelEvent(
@@ -171,23 +169,18 @@ def test_wheel_zooms_and_double_click_follows_again(make_window: MakeWindow, qtb
     assert plot.facets[0].span == (0, 800)
 
 
-def test_recording_is_labelled_with_its_gpu(make_window: MakeWindow, qtbot: QtBot, recorded: Report) -> None:
-    window = make_window(worker=False)
-    open_recorded(qtbot, window, recorded)
-    labels = [w for w in window.workspace.panels.run.findChildren(object) if w.property("role") == "recorded"]
+def test_recording_is_labelled_with_its_gpu(qtbot: QtBot, recorded: Report) -> None:
+    run = open_recorded(qtbot, recorded)
+    labels = [w for w in run.findChildren(object) if w.property("role") == "recorded"]
     assert [(w.text(), w.isVisible()) for w in labels] == [("Recorded on Test GPU", True)]
 
 
-def test_modes_that_were_not_recorded_cannot_be_chosen(
-    make_window: MakeWindow, qtbot: QtBot, recorded: Report
-) -> None:
+def test_modes_that_were_not_recorded_cannot_be_chosen(qtbot: QtBot, recorded: Report) -> None:
     recorded.measurements = [m for m in recorded.measurements if m.mode != "graph"]
-    window = make_window(worker=False)
-    open_recorded(qtbot, window, recorded)
-    run = window.workspace.panels.run
+    run = open_recorded(qtbot, recorded)
     assert not run.switch.isEnabled()
     assert [mode for mode in run.table.figures.modes if run.table.figures.is_available(mode)] == ["eager", "compiled"]
-    click_mode(qtbot, window, "graph")
+    click_mode(qtbot, run, "graph")
     assert run.modes == ["compiled"]
 
 
@@ -209,8 +202,8 @@ def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, q
     qtbot.mouseClick(run.start_button, LEFT)
     qtbot.waitUntil(lambda: bool(run.record.rows()), timeout=10_000)
     qtbot.waitUntil(lambda: run.plot.facets[0].shades == [(0, 10)], timeout=5_000)  # the warm-up
-    switch(qtbot, window)
-    qtbot.waitUntil(lambda: 0 < latest(window)[0] < LEVELS["compiled"], timeout=10_000)
+    switch(qtbot, run)
+    qtbot.waitUntil(lambda: 0 < latest(run)[0] < LEVELS["compiled"], timeout=10_000)
     qtbot.mouseClick(run.start_button, LEFT)
     report = window.session.report
     assert report is not None
