@@ -71,6 +71,14 @@ class Recorder(Protocol):
     def wait(self, device: torch.device) -> None: ...
 
 
+def _never() -> bool:
+    return False
+
+
+def _unknown(tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
+    return False
+
+
 class CudaRecorder:
     """Captures on CUDA devices, all graphs into one pool."""
 
@@ -78,14 +86,13 @@ class CudaRecorder:
 
     def __init__(self) -> None:
         # Asked once: torch.cuda.is_available() takes as long as a launch.
-        self._available = torch.cuda.is_available()
-        self._pool = torch.cuda.graph_pool_handle() if self._available else None
-
-    def is_capturing(self) -> bool:
-        return self._available and torch._C._cuda_isCurrentStreamCapturing()
-
-    def same_addresses(self, tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
-        return bool(torch._C._tensors_data_ptrs_at_indices_equal(tensors, addresses, indices))
+        available = torch.cuda.is_available()
+        self._pool = torch.cuda.graph_pool_handle() if available else None
+        # torch's functions themselves, for these are called at every replay.
+        self.is_capturing: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing if available else _never
+        self.same_addresses: Callable[[list[Any], list[int | None], list[int]], bool] = (
+            torch._C._tensors_data_ptrs_at_indices_equal if available else _unknown
+        )
 
     def device(self, inputs: Sequence[Any]) -> torch.device:
         for value in inputs:
