@@ -10,7 +10,7 @@ from compiler.codegen.domain import Domain
 from compiler.codegen.text import TRITON_TYPES, carrier, literal
 from compiler.codegen.values import Scope, Store, ValuePrinter
 from compiler.ir import Const, Reduce, Scan, Scatter, Value, children, walk
-from compiler.lowering.graph import identity
+from compiler.lowering.loops import identity
 from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS
 from compiler.sizes import hint
 

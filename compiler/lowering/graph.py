@@ -8,62 +8,44 @@ would cost more than reading it back, and fusion decides whether that loop ever 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import sympy
 import torch
 from torch.utils import _pytree as pytree
 
 from compiler.errors import CompileError, at_node
 from compiler.index import (
-    Index,
-    IndirectVar,
-    LoopVar,
     check_index,
-    contiguous_strides,
     has_gaps,
-    is_dense,
-    linear_index,
-    unflatten,
 )
 from compiler.ir import (
     Binding,
     Buffer,
-    Const,
     Extern,
     IndexValue,
     Lazy,
     Load,
-    Loop,
     Op,
     Program,
-    Reduce,
     ScalarRef,
-    Scan,
-    Scatter,
     Step,
     TensorRef,
     Value,
-    indirect_values,
     result_name,
-    rewrite,
-    tag,
     walk,
 )
 from compiler.lowering import extern
-from compiler.lowering.registry import NotLowered, ReductionPlan, ScanPlan, ScatterPlan, rule_for
-from compiler.lowering.shapes import masked
-from compiler.lowering.symbols import Symbols, bind, derived, torch_expr
-from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS, cast, const, scalar
+from compiler.lowering.loops import LoopMaker
+from compiler.lowering.registry import NotLowered, rule_for
+from compiler.lowering.symbols import Symbols, bind
+from compiler.ops import PRIMITIVES
 from compiler.report import ExternReason, Target
-from compiler.sizes import Size, as_size, hint, product
+from compiler.sizes import Size, hint, product
 
 MAX_LOADS = 12  # more reads than this in one loop cost registers and stop coalescing from helping
 MAX_OPS = 96
-ALIGNED_ELEMENTS = 16  # of one byte: wide loads begin at multiples of 16 bytes
-OUTPUTS_ACROSS = 64  # outputs that one program of a reduction across rows computes
 RECOMPUTE_FLOPS = 40  # arithmetic that hides behind the memory traffic of a bandwidth-bound kernel
 
 VIEW_OPS = frozenset(
@@ -106,7 +88,7 @@ def cost_of(value: Value, numel: Size) -> Cost:
     return Cost(len(loads), ops, sum(loads.values()), flops)
 
 
-class GraphLowering:
+class GraphLowering(LoopMaker):
     """Lowers one graph. ``run`` returns the Program; the object is the ``Scope`` that rules see."""
 
     def __init__(self, gm: torch.fx.GraphModule, target: Target) -> None:
@@ -239,10 +221,6 @@ class GraphLowering:
             return self.symbols.number(value) if self._known(value) else ScalarRef(name)
         return value if isinstance(value, int | float | bool) else ScalarRef(name)
 
-    def _fresh_index(self, size: Sequence[Size]) -> Index:
-        """A loop variable for every dimension that is not known to have one element."""
-        return tuple(self._var(s) if s != 1 else sympy.Integer(0) for s in size)
-
     def _arg(self, node: Any) -> Any:
         return self._env[node] if isinstance(node, torch.fx.Node) else node
 
@@ -258,261 +236,6 @@ class GraphLowering:
                     found.add(user)
             consumers[node] = found
         return consumers
-
-    # --- what rules may ask (Scope) --------------------------------------------------------------------------------
-
-    @property
-    def output(self) -> Any:
-        """The node's fake value."""
-        return self.node.meta["val"]
-
-    def shape(self, like: torch.Tensor | None = None) -> tuple[Size, ...]:
-        """See Scope."""
-        return self.symbols.sizes((self.output if like is None else like).shape)
-
-    def pointwise(
-        self, inputs: Sequence[Lazy], compute: Callable[[Index], Value], like: torch.Tensor | None = None
-    ) -> Lazy:
-        """See Scope."""
-        lazy = self._lazy_for(self.output if like is None else like, self.node.name)
-        lazy.compute = compute
-        lazy.inputs = tuple(inputs)
-        return lazy
-
-    def view(self, base: Lazy, reindex: Callable[[Index], Index], like: torch.Tensor | None = None) -> Lazy:
-        """See Scope."""
-        lazy = self._lazy_for(self.output if like is None else like, self.node.name)
-        lazy.base = base
-        lazy.inputs = (base,)
-        lazy.compute = lambda index: base.load(reindex(index))
-        return lazy
-
-    def realize(self, lazy: Lazy) -> Lazy:
-        """See Scope."""
-        root = lazy.root()
-        if root.buffer is None:
-            self._realize_root(root)
-        return lazy
-
-    def reduce(self, plan: ReductionPlan, size: Sequence[Size], dtype: torch.dtype, like: torch.Tensor | None) -> Lazy:
-        """See Scope. A reduction with too few outputs to fill the GPU is done in two steps (``_split_count``)."""
-        source = plan.source
-        dims = [d for d in plan.dims if source.size[d] != 1]
-        kept = [d for d in range(len(source.size)) if d not in plan.dims]
-        xvars = {d: self._var(source.size[d]) for d in kept if source.size[d] != 1}
-        rsizes = [source.size[d] for d in dims]
-        xnumel = hint(product([v.extent for v in xvars.values()]))
-        across = any(source.stride[d] == 1 for d in xvars)  # neighbours in memory belong to different outputs
-        count = self._split_count(xnumel, hint(product(rsizes)), across)
-        if count > 1 and plan.kind.startswith("arg"):
-            value, rvars, origins = self._split_positions(plan, xvars, dims, rsizes, count)
-        elif count > 1:
-            reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
-            value = plan.epilogue(reduce_value)
-        else:
-            rvars = tuple(self._var(s) for s in rsizes)
-            at = self._source_index(source, xvars, dict(zip(dims, rvars, strict=True)))
-            inner = plan.prologue(source.load(at), at)
-            origins = self._origins((source, *plan.extra_inputs))
-            value = plan.epilogue(self._reduced(plan, inner, rvars))
-        zero = sympy.Integer(0)
-        kept_index = {d: xvars.get(d, zero) for d in kept}
-        out_index = (
-            tuple(kept_index.get(d, zero) for d in range(len(source.size)))
-            if plan.keepdim
-            else tuple(kept_index[d] for d in kept)
-        )
-        buffer = self._new_buffer(size, dtype, source.device, like, self.node.name)
-        lazy = Lazy(self.node.name, tuple(size), buffer.stride, 0, dtype, source.device, buffer=buffer)
-        tag(value, self.node.name)
-        index = linear_index(out_index, buffer.stride)
-        order = tuple(sorted(xvars.values(), key=lambda v: -hint(as_size(index.coeff(v)))))
-        self._steps.append(Loop(buffer, order, tuple(rvars), value, index, origins))
-        return lazy
-
-    def scan(self, plan: ScanPlan, like: torch.Tensor) -> Lazy:
-        """See Scope."""
-        source = plan.source
-        rvar = self._var(source.size[plan.dim])
-        xvars = {d: self._var(s) for d, s in enumerate(source.size) if s != 1 and d != plan.dim}
-        at = self._source_index(source, xvars, {plan.dim: rvar})
-        inner = cast(source.load(at), plan.accumulate)
-        if plan.positions:
-            value: Value = Scan(torch.int64, plan.kind, inner, rvar, rvar)
-        else:
-            value = cast(Scan(plan.accumulate, plan.kind, inner, rvar), like.dtype)
-        tag(value, self.node.name)
-        size = self.shape(like)
-        buffer = self._new_buffer(size, like.dtype, source.device, like, self.node.name)
-        index = linear_index(at, buffer.stride)
-        order = tuple(sorted(xvars.values(), key=lambda v: -hint(as_size(index.coeff(v)))))
-        self._steps.append(Loop(buffer, order, (rvar,), value, index, self._origins((source,))))
-        return Lazy(self.node.name, size, buffer.stride, 0, like.dtype, source.device, buffer=buffer)
-
-    def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
-        """See Scope. The target is written in place where nobody else reads it, else into a copy."""
-        point = self._fresh_index(plan.size)
-        value, place, mask = plan.at(point)
-        read = {v.buffer.name for v in walk(value, *indirect_values(sympy.Tuple(*place))) if isinstance(v, Load)}
-        held = self._input_to_write(plan.target, plan.accumulate) or self._own_memory(plan.target, plan.accumulate)
-        if held is None or held.name in read:
-            held = self._copied(plan.target, plan.accumulate, like)
-        index = linear_index(place, held.stride)
-        write = Scatter(plan.accumulate, plan.combine, cast(value, plan.accumulate), index, mask)
-        tag(write, self.node.name)
-        buffer = replace(self._new_buffer(held.size, held.dtype, held.device, None, self.node.name), stride=held.stride)
-        xvars = tuple(v for v in point if isinstance(v, LoopVar))
-        over = held.name if held.kind == "input" else self._inside_inputs.get(held.name, "")
-        if held.kind == "input":
-            self._evaluate_pending_reads(self.node, held)
-        if over:
-            self._inside_inputs[buffer.name] = over
-        origins = self._origins(plan.inputs)
-        self._steps.append(Loop(buffer, xvars, (), write, index, origins, into=held.name, over=over))
-        result = Lazy(self.node.name, self.shape(like), buffer.stride, 0, buffer.dtype, buffer.device, buffer=buffer)
-        if buffer.dtype is like.dtype:
-            return result
-        return self.pointwise((result,), lambda at: cast(result.load(at), like.dtype), like)
-
-    def overwrite(self, target: Lazy, source: Lazy) -> Lazy:
-        """See Scope. A source that reads the target elsewhere than where it is written is computed first."""
-        held = target.buffer
-        assert held is not None
-        made = source.buffer
-        if made is not None and source.base is None and self._inside_inputs.get(made.name) == held.name:
-            return target  # it was written there already
-        self._evaluate_pending_reads(self.node, held)
-        index = self._fresh_index(target.size)
-        place = linear_index(index, held.stride)
-        for _ in range(2):
-            value = cast(source.load(index), target.dtype)
-            reads = [v.index for v in walk(value) if isinstance(v, Load) and v.buffer is held]
-            if all(read == place for read in reads):
-                break
-            if source.root().buffer is not None:
-                raise NotLowered(f"{self.node.name} moves elements within one tensor", ExternReason.MUTATION)
-            self.realize(source)
-        tag(value, self.node.name)
-        buffer = replace(self._new_buffer(held.size, held.dtype, held.device, None, source.fx_node), stride=held.stride)
-        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -hint(as_size(place.coeff(v))))
-        origins = self._origins((source,))
-        self._steps.append(Loop(buffer, tuple(xvars), (), value, place, origins, over=held.name))
-        return target  # whoever gets this as a result gets the input itself
-
-    def _input_to_write(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
-        """The memory of a target that is an input, if this node's result is copied into it and nothing reads what is
-        there in between (a cache that grows): then the elements are written there at once."""
-        held = target.buffer
-        if held is None or held.kind != "input" or target.base is not None or target.dtype is not dtype:
-            return None
-        if any(user.op == "output" for user in self._consumers[self.node]):
-            return None  # the caller gets a tensor of its own
-        for copy in self.node.users:
-            if copy.args[1:2] != (self.node,) or not extern.copies_into_input(copy):
-                continue
-            others = [r for r in extern.readers(copy.args[0]) if r not in (copy, self.node) and r.op != "output"]
-            if self._env[copy.args[0]] is target and all(reader < self.node for reader in others):
-                return held
-        return None
-
-    def _own_memory(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
-        """The memory of a target that is of no further use once this node has run."""
-        if target.base is not None or target.dtype is not dtype:
-            return None
-        mine = {self.node}  # a target that no node stands for was made by this one's rule
-        consumers = next((self._consumers[n] for n, lazy in self._env.items() if lazy is target), mine)
-        if consumers != {self.node}:
-            return None
-        buffer = self.realize(target).buffer
-        return buffer if buffer is not None and buffer.kind == "computed" else None
-
-    def _copied(self, target: Lazy, dtype: torch.dtype, like: torch.Tensor) -> Buffer:
-        """A copy of the target in memory of its own."""
-        size, stride = self.shape(like), self.symbols.strides(like)
-        copy = Lazy(target.fx_node, size, stride, 0, dtype, target.device)
-        copy.compute = lambda index: cast(target.load(index), dtype)
-        copy.inputs = (target,)
-        self._realize_root(copy)
-        assert copy.buffer is not None
-        return copy.buffer
-
-    # --- reductions in two steps -----------------------------------------------------------------------------------
-
-    def _split_count(self, xnumel: int, rnumel: int, across: bool) -> int:
-        """Into how many partial results each output is split: enough that every multiprocessor has work.
-
-        ``across``: the reduction runs across rows, so that a program takes many outputs side by side.
-        A program of the second step reads at most 1024 partial results.
-        """
-        programs = max(xnumel // OUTPUTS_ACROSS, 1) if across else xnumel
-        wanted = (8 if across else 4) * self.target.multiprocessors
-        if rnumel < 4096 or programs >= wanted // 2 or xnumel * rnumel < 1 << 18:
-            return 1
-        return _even_parts(rnumel, max(1, min(wanted // max(programs, 1), rnumel // 1024, 1024)))
-
-    def _chunked(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size], count: int
-    ) -> tuple[Value, LoopVar, LoopVar, Any]:
-        """What is reduced, in ``count`` chunks: the value, the loop over chunks, that within one, and the position."""
-        source = plan.source
-        rnumel = product(rsizes)
-        chunk = -(-rnumel // count) if isinstance(rnumel, int) else derived(_divide_up(rnumel, count), rnumel)
-        part, inner = self._var(count), self._var(chunk)
-        flat = part * chunk + inner
-        if chunk * count != rnumel:  # the last chunk runs past the end: read nothing there
-            inside = Op(torch.bool, "lt", (IndexValue(torch.int64, flat), scalar(rnumel, torch.int64)))
-            flat_var = LoopVar("clipped", rnumel)
-            at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat_var, rsizes), strict=True)))
-            value = plan.prologue(source.load(at), at)
-            return _masked_to_identity(value, inside, plan, {flat_var: flat}), part, inner, flat
-        at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat, rsizes), strict=True)))
-        return plan.prologue(source.load(at), at), part, inner, flat
-
-    def _part(self, plan: ReductionPlan, value: Value, xs: tuple[LoopVar, ...], rvar: LoopVar) -> Lazy:
-        """A loop that reduces ``value`` along ``rvar``; its result, one a chunk."""
-        size = tuple(v.extent for v in xs)
-        buffer = self._new_buffer(size, value.dtype, plan.source.device, None, self.node.name)
-        tag(value, self.node.name)
-        origins = self._origins((plan.source, *plan.extra_inputs))
-        self._steps.append(Loop(buffer, xs, (rvar,), value, linear_index(xs, buffer.stride), origins))
-        return Lazy(self.node.name, size, buffer.stride, 0, value.dtype, plan.source.device, buffer=buffer)
-
-    def _partial(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
-    ) -> tuple[Value, tuple[LoopVar, ...], tuple[str, ...]]:
-        """The first step as a loop of its own; returns the second step's value over the partial results."""
-        value, part, inner, _ = self._chunked(plan, xvars, dims, rsizes, count)
-        xs = tuple(xvars.values())
-        partial = self._part(plan, self._reduced(plan, value, (inner,)), (*xs, part), inner)
-        again = self._var(count)
-        return self._reduced(plan, partial.load((*xs, again)), (again,)), (again,), (self.node.name,)
-
-    def _split_positions(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
-    ) -> tuple[Value, tuple[LoopVar, ...], tuple[str, ...]]:
-        """As ``_partial`` for positions: each chunk's extremum and where it is; then where the best chunk's is."""
-        value, part, inner, flat = self._chunked(plan, xvars, dims, rsizes, count)
-        xs = tuple(xvars.values())
-        best = Reduce(plan.accumulate, plan.kind.removeprefix("arg"), value, (inner,))
-        extrema = self._part(plan, best, (*xs, part), inner)
-        places = self._part(plan, Reduce(torch.int64, plan.kind, value, (inner,), flat), (*xs, part), inner)
-        again = self._var(count)
-        chunk = Reduce(torch.int64, plan.kind, extrema.load((*xs, again)), (again,), again)
-        found = places.load((*xs, IndirectVar(chunk, count)))
-        return plan.epilogue(found), (again,), (self.node.name,)
-
-    def _reduced(self, plan: ReductionPlan, value: Value, rvars: tuple[LoopVar, ...]) -> Value:
-        positions = plan.kind.startswith("arg")
-        if not rvars:
-            return const(0, torch.int64) if positions else value
-        if not positions:
-            return Reduce(plan.accumulate, plan.kind, value, rvars)
-        place = linear_index(rvars, contiguous_strides([v.extent for v in rvars]))
-        return Reduce(torch.int64, plan.kind, value, rvars, place)
-
-    def _source_index(self, source: Lazy, xvars: dict[int, LoopVar], reduced: dict[int, Any]) -> Index:
-        zero = sympy.Integer(0)
-        return tuple(xvars.get(d, reduced.get(d, zero)) for d in range(len(source.size)))
 
     # --- memory ----------------------------------------------------------------------------------------------------
 
@@ -531,52 +254,9 @@ class GraphLowering:
         if too_large or (len(consumers) > 1 and not again_is_cheap):
             self._realize_root(lazy, index)
 
-    def _realize_root(self, lazy: Lazy, index: Index | None = None) -> None:
-        if index is None:
-            index = self._fresh_index(lazy.size)
-        value = lazy.load(index)
-        origins = tuple(sorted(lazy.origins(), key=self._order))
-        buffer = self._new_buffer(lazy.size, lazy.dtype, lazy.device, lazy, lazy.fx_node)
-        lazy.buffer = buffer
-        lazy.memo.clear()
-        store = linear_index(index, buffer.stride)
-        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -hint(as_size(store.coeff(v))))
-        self._steps.append(Loop(buffer, tuple(xvars), (), value, store, origins))
-
-    def _order(self, name: str) -> int:
-        return self._place[name]
-
-    def _origins(self, inputs: Sequence[Lazy]) -> tuple[str, ...]:
-        found = {self.node.name}
-        for lazy in inputs:
-            if lazy.base is not None or lazy.buffer is None:
-                found |= lazy.origins()
-        return tuple(sorted(found, key=self._order))
-
-    def _lazy_for(self, value: torch.Tensor, name: str) -> Lazy:
-        size, stride = self.symbols.sizes(value.shape), self.symbols.strides(value)
-        return Lazy(name, size, stride, self.symbols.offset(value), value.dtype, value.device)
-
     def _buffer(self, name: str, value: torch.Tensor, kind: str, fx_node: str) -> Buffer:
         size, stride = self.symbols.sizes(value.shape), self.symbols.strides(value)
         return Buffer(name, size, stride, value.dtype, value.device, kind, fx_node)
-
-    def _new_buffer(
-        self, size: Sequence[Size], dtype: torch.dtype, device: torch.device, like: Any, fx_node: str
-    ) -> Buffer:
-        """Fresh memory laid out like ``like`` where that is dense, else contiguous."""
-        stride = contiguous_strides(size)
-        if like is not None:
-            given = like.stride if isinstance(like, Lazy) else self.symbols.strides(like)
-            if is_dense(size, given):
-                stride = given
-        name = f"buf{self._buffers}"
-        self._buffers += 1
-        return Buffer(name, tuple(size), stride, dtype, device, "computed", fx_node)
-
-    def _var(self, extent: Size) -> LoopVar:
-        self._loops += 1
-        return LoopVar(f"i{self._loops}", extent)
 
     # --- library calls ---------------------------------------------------------------------------------------------
 
@@ -654,44 +334,6 @@ class GraphLowering:
                 return self._arg(arg)
         return None
 
-    def _evaluate_pending_reads(self, node: torch.fx.Node, held: Buffer | None = None) -> None:
-        """Before memory is overwritten, compute whatever is still unevaluated and has readers to come.
-
-        With ``held`` only that memory is, so that only what reads it has to be.
-        """
-        here = self._place[node.name]
-        self._pending = {
-            earlier: lazy
-            for earlier, lazy in self._pending.items()
-            if lazy.root().buffer is None and self._last_reader(earlier) >= here
-        }
-        for earlier, lazy in list(self._pending.items()):
-            if held is not None and held.name not in self._memory_below(lazy):
-                continue
-            later = (user for user in self._consumers[earlier] if user is not node or held is None)
-            if any(self._place[user.name] > here or user is node for user in later):
-                self.realize(lazy)
-
-    def _last_reader(self, node: torch.fx.Node) -> int:
-        """The place of the last node that reads this one's value, seen through views."""
-        return max((self._place[user.name] for user in self._consumers[node]), default=-1)
-
-    def _memory_below(self, lazy: Lazy) -> frozenset[str]:
-        """The buffers that computing the value reads; at most too many, where some of it has been computed since."""
-        known = self._memory.get(id(lazy))
-        if known is None:
-            found, stack, seen = set(), [lazy], {id(lazy)}
-            while stack:
-                below = stack.pop()
-                if below.buffer is not None:
-                    found.add(below.buffer.name)
-                    continue
-                fresh = [x for x in below.inputs if id(x) not in seen]
-                seen.update(id(x) for x in fresh)
-                stack.extend(fresh)
-            known = self._memory[id(lazy)] = frozenset(found)
-        return known
-
     def _reference(self, value: Any) -> Any:
         """How the wrapper names a value: a TensorRef for tensors, anything else as it is."""
         if not isinstance(value, Lazy):
@@ -709,7 +351,6 @@ class GraphLowering:
         offset = value.offset - root.offset
         same = value.size == root.buffer.size and value.stride == root.buffer.stride and offset == 0
         return TensorRef(root.buffer, value.size, value.stride, offset, same)
-
 
     def _returned(self, value: Any) -> Any:
         """A result as the caller gets it: with the strides that the capture saw, gaps between elements included.
@@ -751,36 +392,6 @@ def restrided(tensor: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
 
 def _tensors(value: Any) -> list[torch.Tensor]:
     return [t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor)]
-
-
-def _even_parts(rnumel: int, count: int) -> int:
-    """``count`` or up to a quarter fewer, so that the parts are of one size and begin at aligned addresses."""
-    even = (c for c in range(count, count * 3 // 4, -1) if rnumel % (c * ALIGNED_ELEMENTS) == 0)
-    return next(even, count)
-
-
-def _divide_up(size: Size, count: int) -> Any:
-    """``size / count`` rounded up, in torch's terms."""
-    from torch.utils._sympy.functions import FloorDiv
-
-    return FloorDiv(torch_expr(size) + count - 1, count)
-
-
-def _masked_to_identity(value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]) -> Value:
-    """``value`` where ``inside`` holds, read only there, and the combination's neutral element elsewhere."""
-    rewritten = masked(rewrite(value, mapping, {}), inside)
-    return Op(plan.accumulate, "where", (inside, rewritten, identity(plan.kind, plan.accumulate)))
-
-
-def identity(kind: str, dtype: torch.dtype) -> Const:
-    """The neutral element of a reduction or a scan."""
-    neutral = REDUCTIONS[kind].identity if kind in REDUCTIONS else SCANS[kind].identity
-    if isinstance(neutral, int):
-        return const(neutral, dtype)
-    if dtype.is_floating_point:
-        return const(float("-inf") if neutral == "lowest" else float("inf"), dtype)
-    info = torch.iinfo(dtype)
-    return const(info.min if neutral == "lowest" else info.max, dtype)
 
 
 def lower_graph(gm: torch.fx.GraphModule, target: Target) -> Program:

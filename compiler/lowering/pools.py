@@ -16,7 +16,7 @@ import torch
 
 from compiler.index import Expr, Index, floor_div
 from compiler.ir import IndexValue, Lazy, Value
-from compiler.lowering.graph import identity
+from compiler.lowering.loops import identity
 from compiler.lowering.reductions import accumulator
 from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.lowering.shapes import masked

@@ -16,8 +16,8 @@ import torch
 
 from compiler.index import Index
 from compiler.ir import Lazy, Value
-from compiler.lowering.graph import identity
 from compiler.lowering.indexing import position
+from compiler.lowering.loops import identity
 from compiler.lowering.pointwise import broadcast_index, broadcast_size, check_broadcast, floor_divide
 from compiler.lowering.registry import NotLowered, ScatterPlan, Scope, lower
 from compiler.ops import cast, const, op, scalar
