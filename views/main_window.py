@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
-from PySide6.QtWidgets import QLabel, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from app.session import Session
 from app.settings import Settings
@@ -27,6 +27,7 @@ from views.progress_panel import ProgressPanel
 from views.recent import RecentSources
 from views.session_control import SessionControl
 from views.start_page import StartPage, samples
+from views.status import StatusFields
 from views.style import application, apply_theme, focus, system_is_dark
 from views.theme import Theme, by_name
 from views.toolbar import Toolbar
@@ -226,13 +227,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(centre)
         self.meter = MeterBar(theme)
         self.statusBar().addPermanentWidget(self.meter)
-        self._status: dict[str, QLabel] = {}
-        for name in ("target", "torch", "worker"):
-            self._status[name] = QLabel()
-            self._status[name].setAccessibleName(f"Status: {name}")
-            self.statusBar().addPermanentWidget(self._status[name])
-        self.statusBar().setSizeGripEnabled(False)
-        self.bridge.started.connect(lambda: self._status["worker"].setText("Worker: starting"))
+        self.status = StatusFields(self.statusBar(), self.bridge)
 
     def _make_workspace(self) -> Workspace:
         """The panels of a report, imported here so that the window opens without them."""
@@ -298,7 +293,7 @@ class MainWindow(QMainWindow):
             focus_panels=lambda: self.workspace.reveal(2, self.workspace.panels.tabBar()),
             set_theme=self.set_theme,
             tour=self.take_tour,
-            about=lambda: about_dialog(self, self._theme, self._versions()).exec(),
+            about=lambda: about_dialog(self, self._theme, self.status.versions()).exec(),
             shortcuts=lambda: shortcuts_dialog(self, self._actions.shortcuts()).exec(),
         )
 
@@ -363,7 +358,7 @@ class MainWindow(QMainWindow):
         self.finder.set_report(report)
         self.run_control.set_report(report, loaded=report is self._loaded)
         self.compare_control.set_report(report)
-        self._status["target"].setText(f"Target: {report.target.title}")
+        self.status.target.setText(f"Target: {report.target.title}")
         self.meter.set_report(report)
         self.show_workspace()
         if not report.regions:
@@ -388,7 +383,7 @@ class MainWindow(QMainWindow):
         if self._run_control is not None:
             self._run_control.release()
         self.toolbar.set_compiling(True)
-        note = "" if self.bridge_is_up else "Starting the worker, which imports torch"
+        note = "" if self.status.is_ready else "Starting the worker, which imports torch"
         self.progress.begin(f"Compiling {request.source}", note)
 
     def _compile_ended(self) -> None:
@@ -405,20 +400,14 @@ class MainWindow(QMainWindow):
 
     # Worker
 
-    @property
-    def bridge_is_up(self) -> bool:
-        """Whether the worker said that it is ready."""
-        return self._status["worker"].text() == "Worker: ready"
-
     def _worker_ready(self, event: Ready) -> None:
-        self._status["worker"].setText("Worker: ready")
-        self._status["torch"].setText(f"torch {event.versions.get('torch', '?')}")
+        self.status.show_ready(event)
         self.toolbar.set_targets(event.gpu, event.targets)
 
     def _worker_died(self, event: WorkerDied) -> None:
         self._loaded = None
         no_torch = "No module named 'torch'" in event.stderr_tail
-        self._status["worker"].setText("Worker: torch is not installed" if no_torch else "Worker: starting again")
+        self.status.show_died(no_torch=no_torch)
         if no_torch:
             self.toolbar.set_no_targets("No torch here")
 
@@ -455,14 +444,6 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(f"{self.session.name}[*] · Fusescope")
         self.setWindowModified(self.session.is_modified)
         self.tabs.set_documents(self.session.documents, self.session.current)
-
-    def _versions(self) -> list[tuple[str, str]]:
-        import platform
-
-        from PySide6 import __version__
-
-        facts = [("Python", platform.python_version()), ("Qt", __version__)]
-        return [*facts, ("Worker", self._status["torch"].text() or self._status["worker"].text())]
 
     def _scheme_changed(self) -> None:
         if self.settings.theme == "system":
