@@ -11,10 +11,12 @@ from torch.utils import _pytree as pytree
 from compiler import report as r
 from compiler.codegen.compile import CompiledKernel
 from compiler.ir import Extern
+from compiler.lowering.symbols import example, torch_expr
 from compiler.partitions import refused_steps, split
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion, KernelLibrary, kind_of, launch_counts
 from compiler.schedule import Launch
+from compiler.sizes import Size
 
 
 def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
@@ -47,6 +49,7 @@ def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
         _cuda_graph(region),
         region.wrapper,
         region.graph.print_readable(print_output=False),
+        sizes={b.symbol: b.hint for b in region.program.bindings},
     )
 
 
@@ -89,6 +92,7 @@ def _kernel(kernel: CompiledKernel, launches: int, lines: dict[int, list[str]], 
         line_nodes=lines,
         trials=kernel.trials,
         error=kernel.error,
+        sizes={name: str(torch_expr(value)) for name, value in source.sizes},
     )
 
 
@@ -121,11 +125,10 @@ def _tensors(node: torch.fx.Node) -> list[torch.Tensor]:
 
 
 def tensor_info(tensor: torch.Tensor) -> r.TensorInfo:
-    """Shape, dtype, strides, device and bytes; symbolic sizes as text, and then no bytes."""
+    """Shape, dtype, strides, device and bytes; symbolic sizes as text, and then the bytes of the example's sizes."""
     shape = [s if isinstance(s, int) else str(s) for s in tensor.shape]
     stride = [s if isinstance(s, int) else str(s) for s in tensor.stride()] if tensor.layout is torch.strided else []
-    static = all(isinstance(s, int) for s in shape)
-    size = tensor.numel() * tensor.dtype.itemsize if static else 0
+    size = example(tensor.numel()) * tensor.dtype.itemsize
     return r.TensorInfo(list(shape), str(tensor.dtype).removeprefix("torch."), list(stride), str(tensor.device), size)
 
 
@@ -162,7 +165,7 @@ def flops_of(node: torch.fx.Node) -> int:
     values = pytree.tree_map_only(torch.fx.Node, lambda n: n.meta.get("val"), (node.args, node.kwargs))
     if formula is not None:
         try:
-            return int(formula(*values[0], **values[1], out_val=node.meta.get("val")))
+            return example(formula(*values[0], **values[1], out_val=node.meta.get("val")))
         except Exception:  # a formula that does not know this variant of the op: fall through to the plain count
             pass
     from compiler.lowering.graph import is_view
@@ -170,7 +173,7 @@ def flops_of(node: torch.fx.Node) -> int:
     if is_view(node):
         return 0
     sizes = [t.numel() for t in _tensors(node)] + [t.numel() for n in node.all_input_nodes for t in _tensors(n)]
-    return max((s for s in sizes if isinstance(s, int)), default=0)
+    return max((example(s) for s in sizes), default=0)
 
 
 # --- groups and calls ----------------------------------------------------------------------------------------------
@@ -214,11 +217,15 @@ def _group(
     )
 
 
+def _count(size: Size) -> str:
+    return f"{size:,}" if isinstance(size, int) else str(torch_expr(size))
+
+
 def _reason(launch: Launch, rule: str) -> str:
     group = launch.group
     if launch.parts > 1:
         return f"The same code for {launch.parts} unrelated tensors: one launch in place of {launch.parts}."
-    space = f"{group.xnumel:,}" + (f" x {group.rnumel:,}" if group.rvars else "")
+    space = _count(group.xnumel) + (f" x {_count(group.rnumel)}" if group.rvars else "")
     if rule == "single":
         return f"One op over {space} points; no neighbour shares data that fusing would save."
     if rule == "inlined":

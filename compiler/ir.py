@@ -309,7 +309,10 @@ class ScalarRef:
 @dataclass(frozen=True)
 class Binding:
     """Where a symbol of the capture gets its value: it is ``(number - rest) // factor``, where the number is the
-    wrapper's ``name`` itself (``what`` is "value"), or the "size" or "stride" of that tensor along ``dim``."""
+    wrapper's ``name`` itself (``what`` is "value"), or the "size" or "stride" of that tensor along ``dim``.
+
+    ``hint`` is the symbol's value in the example that was captured.
+    """
 
     symbol: str
     name: str
@@ -317,6 +320,7 @@ class Binding:
     dim: int = 0
     factor: int = 1
     rest: int = 0
+    hint: int = 0
 
 
 @dataclass(eq=False)

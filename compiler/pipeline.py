@@ -244,6 +244,16 @@ def _report(
         for region in session.regions
         if region.fallback is not None
     ]
+    sizes = {symbol: value for region in regions for symbol, value in region.sizes.items()}
+    if sizes:
+        example = ", ".join(f"{symbol} = {value}" for symbol, value in sizes.items())
+        report.notes.append(
+            f"Sizes are symbolic and the program serves all of them; bytes, flops, grids and times are for {example}."
+        )
+    report.notes += [
+        f"Region {name} is compiled anew for every combination of sizes: {reason}."
+        for name, reason in session.specialized.items()
+    ]
     failed = [k.name for k in report.kernels if k.error]
     if failed:
         report.notes.append(

@@ -282,6 +282,7 @@ class Region(msgspec.Struct, omit_defaults=True):
     fx_text: str = ""  # the ATen graph as Python text
     scheduler_nodes: list[SchedulerNode] = []  # before fusion, where the compiler has such a stage
     graphs: dict[str, str] = {}  # further stages' graphs by name ("dynamo", "joint", "post_grad") as Python text
+    sizes: dict[str, int] = {}  # what each symbolic size was in the example; estimates and grids are for these
 
 
 class Trial(msgspec.Struct, frozen=True):
@@ -316,6 +317,7 @@ class Kernel(msgspec.Struct, omit_defaults=True):
     lines_exact: bool = True  # False where ``line_nodes`` was inferred, not recorded as the line was written
     trials: list[Trial] = []  # empty where nothing was tuned: no GPU, or too little data for it to matter
     error: str = ""  # why compiling it for the target failed
+    sizes: dict[str, str] = {}  # parameters for sizes known only at run time, and what the first launch gives them
 
 
 class GraphBreak(msgspec.Struct, omit_defaults=True):

@@ -77,6 +77,7 @@ def _region(region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
             }
             for call in region.extern_calls
         ],
+        "sizes": region.sizes,
         "refusals": [
             {
                 "a": refusal.a,
@@ -114,6 +115,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
         "language": kernel.language,
         "grid": kernel.grid,
         "config": kernel.config,
+        "sizes": kernel.sizes,
         "registers": kernel.registers,
         "spills": kernel.spills,
         "shared_bytes": kernel.shared_bytes,

@@ -70,6 +70,11 @@ def derived(definition: Expr, like: Size) -> SizeVar:
     return SizeVar(str(definition), 0, UNBOUNDED, hint(like), definition)
 
 
+def example(value: int | torch.SymInt) -> int:
+    """The number in the example that was captured."""
+    return value if isinstance(value, int) else _hint(value.node.expr, value.node.shape_env)
+
+
 def torch_expr(size: Size) -> Expr:
     """A size (or number) as an expression of torch's symbols."""
     if isinstance(size, int):
@@ -93,9 +98,10 @@ def bind(values: Sequence[tuple[str, Any]], bound: set[Expr]) -> list[Binding]:
             if isinstance(value, torch.Tensor) and (what == "size" or value.layout is torch.strided):
                 tensor_numbers = value.shape if what == "size" else value.stride()
                 numbers += [(number, name, what, dim) for dim, number in enumerate(tensor_numbers)]
-    exprs = [(n.node.expr, name, what, dim) for n, name, what, dim in numbers if isinstance(n, torch.SymInt)]
+    nodes = [(n.node, name, what, dim) for n, name, what, dim in numbers if isinstance(n, torch.SymInt)]
     for plain in (True, False):
-        for expr, name, what, dim in exprs:
+        for node, name, what, dim in nodes:
+            expr = node.expr
             missing = expr.free_symbols - bound
             if len(missing) != 1 or expr.is_Symbol is not plain:
                 continue
@@ -103,7 +109,8 @@ def bind(values: Sequence[tuple[str, Any]], bound: set[Expr]) -> list[Binding]:
             factor, rest = expr.coeff(symbol), sympy.expand(expr - expr.coeff(symbol) * symbol)
             if factor.is_Integer and factor > 0 and rest.is_Integer:
                 bound.add(symbol)
-                found.append(Binding(str(symbol), name, what, dim, int(factor), int(rest)))
+                example = _hint(symbol, node.shape_env)
+                found.append(Binding(str(symbol), name, what, dim, int(factor), int(rest), example))
     return found
 
 
