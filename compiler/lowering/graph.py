@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
 from compiler.errors import CompileError, at_node
@@ -39,7 +40,7 @@ from compiler.ir import (
 from compiler.lowering import extern
 from compiler.lowering.loops import LoopMaker
 from compiler.lowering.registry import NotLowered, rule_for
-from compiler.lowering.symbols import Symbols, bind
+from compiler.lowering.symbols import Symbols, bind, no_new_guards
 from compiler.ops import PRIMITIVES
 from compiler.report import ExternReason, Target
 from compiler.sizes import Size, hint, product
@@ -180,7 +181,7 @@ class GraphLowering(LoopMaker):
                     self._probe(results)
             except NotLowered as refusal:
                 reason = (refusal.reason, str(refusal))
-            except TypeError as error:
+            except (TypeError, GuardOnDataDependentSymNode) as error:
                 if not self._bound:
                     raise
                 reason = ExternReason.DATA_DEPENDENT_SHAPE, f"its rule needs sizes known at compile time: {error}"
@@ -396,4 +397,5 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 def lower_graph(gm: torch.fx.GraphModule, target: Target) -> Program:
     """Lower an ATen graph whose nodes carry fake values in ``meta["val"]``."""
-    return GraphLowering(gm, target).run()
+    with no_new_guards(gm.graph):
+        return GraphLowering(gm, target).run()

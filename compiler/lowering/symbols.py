@@ -6,7 +6,8 @@ read: a question that it answered by a guard would make the program valid for fe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import sympy
@@ -80,6 +81,43 @@ def torch_expr(size: Size) -> Expr:
     if isinstance(size, int):
         return sympy.Integer(size)
     return size.xreplace({var: var.definition for var in size_vars(size)})
+
+
+class SizeAsked(TypeError):
+    """Somebody compared symbolic sizes in a way that only one of the possible answers could be compiled for."""
+
+
+@contextmanager
+def no_new_guards(graph: torch.fx.Graph) -> Iterator[None]:
+    """Raise where a guard on the graph's symbols would be added: by then Dynamo may take no more of them, and the
+    program would go on with wrong numbers.
+
+    Raises:
+        SizeAsked: instead of the guard.
+    """
+
+    def refuse(expr: Any, value: Any) -> None:
+        raise SizeAsked(f"whether {expr} is {value} is known only at run time")
+
+    env = _shape_env(graph)
+    if env is None:
+        yield
+        return
+    env._check_frozen = refuse  # what torch calls before it adds one
+    try:
+        yield
+    finally:
+        del env._check_frozen
+
+
+def _shape_env(graph: torch.fx.Graph) -> Any:
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        sizes = [*value.shape] if isinstance(value, torch.Tensor) else [value]
+        for size in sizes:
+            if isinstance(size, torch.SymInt):
+                return size.node.shape_env
+    return None
 
 
 def bind(values: Sequence[tuple[str, Any]], bound: set[Expr]) -> list[Binding]:

@@ -12,7 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from compiler.backend import Session, fusescope
-from compiler.ir import Extern
+from compiler.ir import Extern, Lazy
+from compiler.lowering import registry
+from compiler.lowering.registry import Scope
+from compiler.ops import const, op
 from compiler.region import KernelLibrary
 from compiler.report import ExternReason
 from tests.graphs import TARGET, launches
@@ -239,6 +242,22 @@ def test_random_programs_at_random_sizes(seed: int) -> None:
         equal(run(x), function(x))
     assert len(session.regions) == 1, names
     assert not session.specialized
+
+
+def test_a_rule_that_asks_for_a_size_runs_as_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hasty(scope: Scope, x: Lazy) -> Lazy:
+        scale = int(scope.output.shape[0])  # would fix the size to the example's
+        return scope.pointwise((x,), lambda index: op("mul", x.dtype, x.load(index), const(scale, x.dtype)))
+
+    monkeypatch.setitem(registry._RULES, torch.ops.aten.sinh, hasty)
+    run, session = compiled(lambda x: x.sinh() + 1)
+    for rows in (4, 7):
+        x = torch.randn(rows, 3)
+        equal(run(x), x.sinh() + 1)
+    (region,) = session.regions
+    (call,) = [step for step in region.steps if isinstance(step, Extern)]
+    assert call.reason is ExternReason.DATA_DEPENDENT_SHAPE
+    assert "known only at run time" in call.detail
 
 
 def test_lowering_adds_no_guard() -> None:
