@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 import torch.nn.functional as F
@@ -154,6 +157,53 @@ def test_lines_of_kernels_map_to_their_nodes(report: r.Report) -> None:
             assert bool(found) == bool(re.match(r"\s+(tmp\d+ =|tl\.store)", line)), line
             if "tl.store" in line:
                 assert set(found) <= groups[kernel.name]
+
+
+def test_attention_written_out_becomes_the_call_of_the_target() -> None:
+    """Inductor's patterns run on fake tensors of the GPU, with a backward: what they put in is the target's."""
+
+    def attention(*inputs: Tensor) -> Tensor:
+        q, k, v = (x.view(2, 16, 4, 16).permute(0, 2, 1, 3) for x in inputs)
+        return torch.matmul(torch.matmul(q, k.transpose(-2, -1)).div(4.0).softmax(-1), v)
+
+    x = tuple(torch.randn(2, 16, 64, dtype=torch.float16, requires_grad=True) for _ in range(3))
+    report = compile_model(attention, x, source="a", target=TARGET, compiler="inductor", training=True).report
+    calls = [call.op for region in report.regions for call in region.extern_calls]
+    flash = "aten._scaled_dot_product_flash_attention"
+    assert calls == [f"{flash}.default", f"{flash}_backward.default"]
+
+
+def test_dynamic_sizes_and_cuda_graphs() -> None:
+    def step(x: Tensor) -> Tensor:
+        x[0] = 1.0
+        return torch.rand_like(x) + x.sum(1, keepdim=True)
+
+    for options in ({}, {"triton.cudagraphs": "True"}):
+        report = compile_model(
+            step, (torch.ones(24, 8),), source="s", target=TARGET, compiler="inductor", options=options, dynamic=True
+        ).report
+        (region,) = report.regions
+        assert "mutated_input" in {reason.rule for reason in region.cuda_graph.skip_reasons}
+        assert not region.cuda_graph.captured
+        assert all(group.nodes for group in region.groups)
+        assert any(isinstance(size, str) for node in region.nodes for t in node.outputs for size in t.shape)
+
+
+def shape_of(value: object, path: str = "") -> set[str]:
+    """The paths of all fields in a report's plain data, whatever their values: lists and maps by name as one."""
+    if isinstance(value, dict):
+        by_name = path.endswith((".line_nodes", ".ir_lines", ".config", ".versions"))
+        return {path}.union(*(shape_of(v, path if by_name else f"{path}.{k}") for k, v in value.items()))
+    if isinstance(value, list):
+        return {path}.union(*(shape_of(v, f"{path}[]") for v in value))
+    return {path}
+
+
+def test_the_structure_is_that_of_every_torch(report: r.Report) -> None:
+    """The fixture was written with torch 2.13 and holds with 2.11."""
+    fixture = json.loads((Path(__file__).parent / "fixtures" / "inductor_shape.json").read_text())
+    shape = sorted(shape_of(msgspec.to_builtins(report)))
+    assert shape == fixture["training" if report.training else "inference"]
 
 
 def test_watching_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,10 @@ class AttentionRules:
         scale = call.get("scale")
         shared = [call[n] for n in ("grad_out", "query", "key", "value")]
         if self._chosen[forward] == "flash":
-            arguments = [*shared, call["out"], call["logsumexp"], saved(2), saved(3), saved(4), saved(5)]
+            # no offsets where all sequences are as long; lengths are constants of the call where they are known
+            lengths = [_length(node, position) for position in (1, 2)]
+            counts = [n if isinstance(n, int) else saved(index) for n, index in zip(lengths, (4, 5), strict=True)]
+            arguments = [*shared, call["out"], call["logsumexp"], None, None, *counts]
             arguments += [call["dropout_p"], call["is_causal"], saved(6), saved(7)]
             target = aten._scaled_dot_product_flash_attention_backward.default
         else:
@@ -87,6 +90,12 @@ class AttentionRules:
             arguments += [call["dropout_p"], [True, True, True, False], call["is_causal"]]
             target = aten._scaled_dot_product_efficient_attention_backward.default
         return self._call(target, tuple(arguments), scale, node)
+
+
+def _length(backward: fx.Node, position: int) -> Any:
+    """The sequence length of the query (1) or key (2) of a backward call."""
+    argument: Any = backward.args[position]
+    return argument.meta["val"].shape[-2]
 
 
 def _bound(node: fx.Node, env: Mapping[fx.Node, fx.Node], names: tuple[str, ...]) -> dict[str, Any]:

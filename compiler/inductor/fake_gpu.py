@@ -80,6 +80,7 @@ def fake_gpu(target: Target) -> Iterator[None]:
         stack.callback(_forget_answers)
         for name, answer in answers.items():
             stack.enter_context(replaced(torch.cuda, name, answer))
+        stack.enter_context(replaced(torch._C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True))
         hip = "6.4" if target.backend == "hip" else None
         stack.enter_context(replaced(torch.version, "hip", hip))
         stack.enter_context(replaced(torch._subclasses.fake_tensor, "init_gpu_context", lambda device: None))

@@ -7,6 +7,7 @@ becomes the call that the target chooses, and every value is propagated again.
 
 from __future__ import annotations
 
+import copy
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+from torch.fx.passes.shape_prop import _extract_tensor_metadata
 from torch.utils import _pytree as pytree
 
 from compiler.inductor.attention import AttentionRules
@@ -45,8 +47,13 @@ def retarget(
     inputs = [on_device(n.meta.get("val"), device, mode) for n in moved.nodes if n.op == "placeholder"]
     with torch.no_grad():
         FakeTensorProp(result, mode).propagate_dont_convert_inputs(*inputs)
+    moved.set_codegen(copy.copy(graph.graph._codegen))  # nested arguments, where the graph takes such
+    result.recompile()
+    described = any("tensor_meta" in node.meta for node in moved.nodes)
     for node in moved.nodes:
-        node.meta.pop("tensor_meta", None)
+        value = node.meta.get("val")
+        if described and isinstance(value, Tensor):
+            node.meta["tensor_meta"] = _extract_tensor_metadata(value)
     return result
 
 

@@ -24,6 +24,7 @@ from compiler.errors import CompileError
 from compiler.inductor.fake_gpu import DEVICE, fake_gpu
 from compiler.inductor.hooks import GraphFacts, watch
 from compiler.inductor.patching import replaced
+from compiler.inductor.patterns import patterns_for
 from compiler.inductor.retarget import on_device, retarget
 from compiler.region import OnStage, StageEvent
 from compiler.report import Target
@@ -50,7 +51,6 @@ class InductorRun:
     on_stage: OnStage
     regions: list[InductorRegion] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    graphs: int = 0
 
     def note(self, text: str) -> None:
         """Something that the reader of the report must know, said once."""
@@ -64,10 +64,9 @@ def inductor_backend(run: InductorRun) -> Callable[..., Any]:
     def backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
         from torch._inductor.compile_fx import compile_fx
 
-        number = run.graphs
-        run.graphs += 1
+        slot: dict[str, int] = {}  # the number that this graph's regions share
         texts = {"dynamo": gm.print_readable(print_output=False)}
-        inner = functools.partial(_inner_compile, run, number, texts)
+        inner = functools.partial(_inner_compile, run, slot, texts)
         with _around_aot(run, texts):
             return compile_fx(gm, example_inputs, inner_compile=inner, config_patches=dict(run.config))
 
@@ -75,7 +74,12 @@ def inductor_backend(run: InductorRun) -> Callable[..., Any]:
 
 
 def _inner_compile(
-    run: InductorRun, number: int, texts: dict[str, str], gm: fx.GraphModule, inputs: Sequence[Any], **keywords: Any
+    run: InductorRun,
+    slot: dict[str, int],
+    texts: dict[str, str],
+    gm: fx.GraphModule,
+    inputs: Sequence[Any],
+    **keywords: Any,
 ) -> Any:
     """Inductor's own compilation of one ATen graph, watched."""
     from torch._inductor import config
@@ -85,6 +89,7 @@ def _inner_compile(
         kind = "backward"
     else:
         kind = "inference" if keywords.get("is_inference") else "forward"
+    number = slot.setdefault("number", sum(region.kind != "backward" for region in run.regions))
     name = kind if number == 0 else f"{kind}_{number}"
     left = 0.7 * 0.5 ** len(run.regions)
     run.on_stage(StageEvent("inductor", name, 0.95 - left))
@@ -221,17 +226,30 @@ def without_gpu(run: InductorRun) -> Iterator[None]:
         for passes in (joint_graph, post_grad):
             stack.enter_context(replaced(passes, "lazy_init", lambda *args, **keywords: None))
         stack.enter_context(fake_gpu(run.target))
+        stack.enter_context(patterns_for(run.target, DEVICE))
         stack.enter_context(config.patch({"compile_threads": 1}))
         stack.enter_context(replaced(pad_mm, "get_cached_should_pad", unmeasured))
         stack.enter_context(replaced(GraphLowering, "compile_to_module", _code_only))
         yield
 
 
+class _NoPartitions:
+    """Where Inductor wraps the parts that CUDA Graphs would record: there are none that run."""
+
+    def __init__(self) -> None:
+        self.partitions: list[Any] = []  # Inductor deletes it in the end
+
+    def recursively_apply_fns(self, functions: Any) -> None:
+        """Nothing to apply them to."""
+
+
 class _Unrunnable:
     """In place of the module that Inductor would load: its kernels have no GPU to run on."""
 
     __file__ = "<compiled for another GPU>"
-    runner = None
+
+    def __init__(self) -> None:
+        self.runner = _NoPartitions()
 
     @staticmethod
     def call(args: list[Any]) -> Any:
