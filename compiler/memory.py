@@ -1,16 +1,17 @@
 """The memory plan: when each intermediate buffer is born and dies, and whose storage it takes over.
 
-Greedy, along the schedule: a buffer takes the storage of a dead one with the same element count, dtype and device.
-What a scatter writes lies in the memory that it goes on with, always; what is written into an input in that input's.
-Otherwise inputs and returned buffers are never reused. A library call that may return a view of its argument keeps the
-argument alive as long as its result.
+Greedy, along the schedule: a buffer takes the storage of a dead one with the same element count, dtype and device. A
+kernel writes its result over an operand that nobody needs any more, where it reads each element only at the point where
+it writes it. What a scatter writes lies in the memory that it goes on with, always; what is written into an
+input in that input's. Otherwise inputs and returned buffers are never reused. A library call that may return a view of
+its argument keeps the argument alive as long as its result.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.ir import Buffer, Extern, Loop, Program, ScalarRef, TensorRef
@@ -22,6 +23,7 @@ from compiler.schedule import Launch, Scheduled, writes_of
 class MemoryPlan:
     """``born`` and ``last_use`` give schedule positions; ``reuses`` maps a buffer to the one it takes over.
 
+    ``in_place`` is the part of ``reuses`` in which the kernel that makes a buffer reads the other.
     ``peak_bytes`` is the largest sum of live intermediates at any step, ``total_bytes`` the sum with no reuse.
     """
 
@@ -31,6 +33,7 @@ class MemoryPlan:
     buffers: dict[str, Buffer]
     peak_bytes: int
     total_bytes: int
+    in_place: dict[str, str] = field(default_factory=dict)
 
 
 def plan_memory(steps: Sequence[Scheduled], program: Program, options: Options = DEFAULTS) -> MemoryPlan:
@@ -56,18 +59,21 @@ def plan_memory(steps: Sequence[Scheduled], program: Program, options: Options =
     goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.into.items()}
     over = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.over.items()}
     reuses = {**goes_on, **over}
+    in_place: dict[str, str] = {}
     if options.memory_reuse:
-        reuses.update(_assign_storage(steps, last_use, kept | over.keys(), reuses))
+        assigned, in_place = _assign_storage(steps, last_use, kept | over.keys(), reuses)
+        reuses.update(assigned)
     live_change: dict[int, int] = defaultdict(int)
     own = {name: buffer for name, buffer in buffers.items() if name not in over}  # the rest is the caller's memory
     for name, buffer in own.items():
-        live_change[born[name] + (name in goes_on)] += buffer.bytes  # where it goes on with what counts until then
+        shares = name in goes_on or name in in_place
+        live_change[born[name] + shares] += buffer.bytes  # where it goes on with what counts until then
         live_change[last_use[name] + 1] -= buffer.bytes
     live = peak = 0
     for position in range(len(steps) + 1):
         live += live_change[position]
         peak = max(peak, live)
-    return MemoryPlan(born, last_use, reuses, own, peak, sum(b.bytes for b in own.values()))
+    return MemoryPlan(born, last_use, reuses, own, peak, sum(b.bytes for b in own.values()), in_place)
 
 
 def may_alias(step: Extern) -> bool:
@@ -99,7 +105,8 @@ def _extend_through_aliases(steps: Sequence[Scheduled], last_use: dict[str, int]
 
 def _assign_storage(
     steps: Sequence[Scheduled], last_use: dict[str, int], kept: set[str], goes_on: dict[str, str]
-) -> dict[str, str]:
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Who takes over whose storage, and which of them do so while their kernel still reads it."""
     aliased = {
         name
         for step in steps
@@ -112,14 +119,49 @@ def _assign_storage(
             for buffer in step.stored:
                 if buffer.name not in kept and buffer.name not in aliased and buffer.name not in goes_on.values():
                     dying[last_use[buffer.name]].append(buffer)
+    unusable = kept | aliased | set(goes_on.values())
+    own = {b.name: b for step in steps for b in _fresh_memory(step) if b.name not in unusable}
     free: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     reuses: dict[str, str] = {}
+    in_place: dict[str, str] = {}
     for position, step in enumerate(steps):
         if isinstance(step, Launch):
+            operands = [own[name] for name in step.reads if name in own and last_use[name] == position]
             for buffer in step.stored:
+                if buffer.name in goes_on:
+                    continue
+                operand = next((x for x in operands if _may_be_written_over(step, x, buffer)), None)
+                if operand is not None:
+                    operands.remove(operand)
+                    reuses[buffer.name] = in_place[buffer.name] = operand.name
+                    continue
                 pool = free[buffer.numel, buffer.dtype, buffer.device]
-                if pool and buffer.name not in goes_on:
+                if pool:
                     reuses[buffer.name] = pool.pop()
         for buffer in dying[position]:
+            if buffer.name in in_place.values():
+                continue
             free[buffer.numel, buffer.dtype, buffer.device].append(buffer.name)
-    return reuses
+    return reuses, in_place
+
+
+def _fresh_memory(step: Scheduled) -> tuple[Buffer, ...]:
+    """The buffers that a step makes in memory that is nobody else's."""
+    if isinstance(step, Launch):
+        return step.stored
+    return () if may_alias(step) else tuple(b for b in step.outputs if b is not None)
+
+
+def _may_be_written_over(step: Launch, operand: Buffer, result: Buffer) -> bool:
+    """Whether the kernel reads the operand only at the points where it writes the result, and before it does.
+
+    Kernels load everything before they store, but for reductions that pass over their rows more than once.
+    """
+    group = step.group
+    if step.parts > 1 or (group.rvars and not step.kernel.persistent):
+        return False
+    alike = (operand.numel, operand.dtype, operand.device) == (result.numel, result.dtype, result.device)
+    reads, written = group.reads.get(operand.name, []), group.writes.get(result.name)
+    if not alike or not operand.numel or written is None or any(read != written for read in reads):
+        return False
+    return all(v in written.free_symbols for v in (*group.xvars, *group.rvars) if v.extent != 1)

@@ -71,6 +71,7 @@ class _Recorder:
         self.kernels = {k.name: k for k in library.by_source.values()}
         self.launches = [s for s in region.steps if isinstance(s, Launch)]
         self.nodes = {node.name: node for node in region.graph.graph.nodes}
+        self.in_place = region.plan.in_place
         self.overwritten = {name for launch in self.launches for name in launch.over.values()}
         self.values: dict[str, torch.Tensor] = {}
         self._next = 0
@@ -97,9 +98,9 @@ class _Recorder:
             stored = {b.name for b in step.stored}
             pairs = list(zip(step.kernel.arguments, tensors, strict=True))
             for buffer, tensor in pairs:
-                if buffer.name in stored and buffer.name not in {*step.into, *step.over}:
+                if buffer.name in stored and buffer.name not in {*step.into, *step.over, *self.in_place}:
                     _poison(tensor)
-            taken = set(step.over.values())
+            taken = {*step.over.values(), *(self.in_place.get(name, "") for name in stored)}
             read = {b.name: t.clone() if b.name in taken else t for b, t in pairs if b.name not in stored}
             run(*tensors)
             written = {b.name: t for b, t in pairs if b.name in stored}

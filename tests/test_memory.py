@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -10,15 +11,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
+from compiler.backend import Session, fusescope
 from compiler.codegen.wrapper import generate_piece
 from compiler.ir import Buffer, Extern, Program, TensorRef
+from compiler.lowering.graph import is_view
 from compiler.memory import MemoryPlan, may_alias, plan_memory
 from compiler.partitions import split
+from compiler.pipeline import run_once
+from compiler.region import KernelLibrary
 from compiler.report import ExternReason
 from compiler.runtime.partitioned import input_uses
 from compiler.schedule import Launch, Scheduled, writes_of
-from tests.graphs import compiled
+from tests.graphs import TARGET, compiled
 
 aten = torch.ops.aten
 CPU = torch.device("cpu")
@@ -30,8 +36,8 @@ def buffer(name: str, size: int, dtype: torch.dtype = torch.float32) -> Buffer:
 
 def launch(name: str, reads: list[Buffer], stores: list[Buffer]) -> Launch:
     """A launch as far as the plan looks at it: what it reads and what it stores."""
-    kernel: Any = SimpleNamespace(arguments=(*reads, *stores))
-    group: Any = SimpleNamespace(scattered={}, overwritten={})
+    kernel: Any = SimpleNamespace(arguments=(*reads, *stores), persistent=False)
+    group: Any = SimpleNamespace(scattered={}, overwritten={}, rvars=("r",))
     return Launch(name, group, kernel, tuple(stores))
 
 
@@ -217,3 +223,75 @@ def test_storage_that_was_taken_over_is_held_under_its_new_name_only() -> None:
         taken = next(i for i, line in enumerate(lines) if f"{heir} = reinterpret({source}," in line)
         freed = next(i for i, names in deletions.items() if source in names)
         assert taken < freed <= taken + 3
+
+
+def in_place(function: Any, *inputs: Tensor) -> dict[str, str]:
+    """What is written over, by FX nodes: result -> operand."""
+    region, _ = compiled(function, *inputs)
+    buffers = region.plan.buffers
+    return {buffers[a].fx_node: buffers[b].fx_node for a, b in region.plan.in_place.items()}
+
+
+def test_a_result_is_written_over_an_operand_that_is_done_with() -> None:
+    a, w = torch.randn(8, 8), torch.randn(8, 8)
+    assert in_place(lambda a, w: (a @ w).relu() @ w, a, w) == {"relu": "mm"}
+    assert in_place(lambda a, w: (a @ w).relu(), a, w) == {"relu": "mm"}, "the library made it, the caller may have it"
+    assert list(in_place(lambda a, w: (a @ w).softmax(-1) @ w, a, w).values()) == ["mm"], "the row is in registers"
+
+
+def test_what_is_read_elsewhere_or_later_is_not_written_over() -> None:
+    a, w = torch.randn(8, 8), torch.randn(8, 8)
+
+    def kept(a: Tensor, w: Tensor) -> Tensor:
+        product = a @ w
+        return (product.relu() @ w) + product
+
+    assert "relu" not in in_place(kept, a, w)
+    assert not in_place(lambda a, w: (a @ w).t() * 2 + (a @ w), a, w).keys() - {"add"}
+    assert not in_place(lambda a, w: (a @ w).roll(1, 0).exp() @ w, a, w), "moved"
+    wide = torch.randn(8, 20000)
+    assert not in_place(lambda a, w: (a @ w).softmax(-1) @ w.t(), a, wide), "passed over more than once"
+    assert not in_place(lambda a, w: (a @ w).relu().double() @ w.double(), a, w), "another size"
+    assert not in_place(lambda a, w: a.relu() @ w, a, w), "the caller's"
+
+
+def test_the_peak_is_no_higher_than_that_of_the_graph_run_op_by_op() -> None:
+    examples: dict[str, dict[str, Any]] = {
+        "mlp": {"batch": 64, "width": 64, "layers": 4},
+        "transformer_block": {},
+        "conv_bn_relu": {"batch": 2, "channels": 8, "size": 16},
+        "softmax": {"rows": 64, "columns": 100},
+        "rms_norm_residual": {"rows": 64, "columns": 96},
+    }
+    for name, options in examples.items():
+        torch._dynamo.reset()
+        example = importlib.import_module(f"resources.examples.{name}")
+        model, inputs = getattr(example, name)(**options)
+        kept = Session(TARGET, KernelLibrary(TARGET, binaries=False, texts=False))
+        settings_ = {"session": kept}
+        function = torch.compile(model, backend=lambda gm, x, s=settings_: fusescope(gm, x, options=s))
+        run_once(function, inputs, example.TRAINING)
+        for region in kept.regions:
+            assert region.plan.peak_bytes <= peak_op_by_op(region.graph), f"{name} {region.name}"
+
+
+def peak_op_by_op(graph: torch.fx.GraphModule) -> int:
+    """The largest sum of live results if every node ran by itself and freed what nobody needs after it; views free."""
+    nodes = list(graph.graph.nodes)
+    root: dict[torch.fx.Node, torch.fx.Node] = {}
+    last: dict[torch.fx.Node, int] = {}
+    for position, node in enumerate(nodes):
+        root[node] = root[node.args[0]] if is_view(node) and isinstance(node.args[0], torch.fx.Node) else node
+        for used in node.all_input_nodes:
+            last[root[used]] = position
+    sizes = {
+        node: sum(t.numel() * t.dtype.itemsize for t in tree_leaves(node.meta.get("val")) if isinstance(t, Tensor))
+        for node in nodes
+        if node.op == "call_function" and root[node] is node
+    }
+    live = peak = 0
+    for position, node in enumerate(nodes):
+        live += sizes.get(node, 0)
+        peak = max(peak, live)
+        live -= sum(size for made, size in sizes.items() if last.get(made, nodes.index(made)) == position)
+    return peak

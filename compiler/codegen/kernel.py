@@ -87,7 +87,6 @@ class _Printer(ReductionPrinter):
         self.symbolic = [a for a in domain.axes if not isinstance(a.numel, int)]
         self.largest = self._largest()
         self.wide = self._needs_int64()
-        self.overwrites = bool(group.overwritten)
 
     # --- the whole kernel ------------------------------------------------------------------------------------------
 
@@ -96,8 +95,7 @@ class _Printer(ReductionPrinter):
         self._collect_pointers()
         if self.domain.r is None or self.persistent:
             self._header()
-            if self.overwrites:
-                self._print_all(self.stores)
+            self._print_all(self.stores)
             for store in self.stores:
                 self._store(store)
         else:

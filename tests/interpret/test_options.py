@@ -20,6 +20,7 @@ CHOICES = {
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_numbers(choice: str) -> None:
+    torch.manual_seed(0)  # a sum of thousands that nearly cancel is off by more than the tolerance in any order
     def model(x: Tensor, w: Tensor) -> list[Tensor]:
         y = torch.relu(x @ w) + 1
         return [y.softmax(1), y.sum(0), y.var(1), (y * y).amax(0), torch.nn.functional.layer_norm(y @ w, (70,))]

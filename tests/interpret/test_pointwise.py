@@ -359,7 +359,7 @@ def test_every_registered_op_is_in_a_table() -> None:
     """A new rule comes with a test: these tables or one of the named tests above hold every op of the family."""
     elsewhere = {
         "pow", "where", "masked_fill", "gelu_backward", "tanh_backward", "sigmoid_backward", "threshold_backward",
-        "copy", "_to_copy", "to", "convert_element_type",
+        "copy", "_to_copy", "to", "convert_element_type", "fma",
     }  # fmt: skip
     named = {str(op).split(".")[1] for op in registry.family("pointwise")}
     assert named - elsewhere <= {*UNARY, *BINARY, *DIVISIONS}
