@@ -6,15 +6,14 @@ enough blocks to fill every multiprocessor at least twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from compiler.codegen.kernel import KernelSource
+from compiler.codegen.kernel import MAX_GRID_HEIGHT, KernelSource
 from compiler.options import DEFAULTS, Options
 from compiler.report import Target
 from compiler.sizes import Size, hint
 
-MAX_GRID_HEIGHT = 65_535  # programs along y, on every GPU
 LIKELY_POINTS = 1024
 INTERPRETER_BLOCK = 1 << 19  # elements; Triton refuses blocks beyond 2^20
 
@@ -152,21 +151,43 @@ def _elements(blocks: dict[str, int]) -> int:
     return result
 
 
-def grid_of(kernel: KernelSource, config: KernelConfig) -> tuple[int, int, int]:
+Grid = tuple[int, int, int]
+
+
+def grid_of(kernel: KernelSource, config: KernelConfig) -> Grid:
     """How many programs run along x, y and z, at the example's sizes."""
-    return grid_for(kernel, config, [hint(value) for _, value in kernel.sizes])
+    return grid_function(kernel, config)([hint(value) for _, value in kernel.sizes])
 
 
-def grid_for(kernel: KernelSource, config: KernelConfig, sizes: Sequence[int]) -> tuple[int, int, int]:
-    """The grid for the values of the kernel's size parameters. Zero along an axis: there is nothing to compute."""
+def grid_function(kernel: KernelSource, config: KernelConfig) -> Callable[[Sequence[int]], Grid]:
+    """The grid as a function of the values of the kernel's size parameters; it is called at every launch.
+
+    Zero along an axis says that there is nothing to compute.
+    """
     if kernel.parts:
-        return sum(-(-length // config.blocks["XBLOCK"]) for length in kernel.parts), 1, 1
-    given = dict(zip((name for name, _ in kernel.sizes), sizes, strict=True))
-    counts = []
-    for axis in reversed(kernel.domain.axes):
-        if axis.prefix != "r":
-            numel = axis.numel if isinstance(axis.numel, int) else given[f"{axis.prefix}numel"]
-            counts.append(-(-numel // config.blocks[f"{axis.prefix.upper()}BLOCK"]))
-    x, y = (*counts, 1)[:2]
-    layers = -(-y // MAX_GRID_HEIGHT) if kernel.sizes else 1
-    return x, -(-y // max(layers, 1)), max(layers, 1)
+        total = sum(-(-length // config.blocks["XBLOCK"]) for length in kernel.parts)
+        return lambda sizes: (total, 1, 1)
+    place = {name: number for number, (name, _) in enumerate(kernel.sizes)}
+    counts = [
+        _programs(axis.numel, place.get(f"{axis.prefix}numel"), config.blocks[f"{axis.prefix.upper()}BLOCK"])
+        for axis in reversed(kernel.domain.axes)
+        if axis.prefix != "r"
+    ]
+    along_x = counts[0]
+    if len(counts) == 1:
+        return lambda sizes: (along_x(sizes), 1, 1)
+    along_y = counts[1]
+
+    def layered(sizes: Sequence[int]) -> Grid:
+        y = along_y(sizes)
+        layers = max(-(-y // MAX_GRID_HEIGHT), 1)
+        return along_x(sizes), -(-y // layers), layers
+
+    return layered
+
+
+def _programs(numel: Size, place: int | None, block: int) -> Callable[[Sequence[int]], int]:
+    if place is None:
+        count = -(-numel // block)
+        return lambda sizes: count
+    return lambda sizes: -(-sizes[place] // block)

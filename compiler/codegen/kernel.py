@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import sympy
 
-from compiler.codegen.domain import Access, Domain, choose_domain
+from compiler.codegen.domain import Access, Axis, Domain, choose_domain
 from compiler.codegen.helpers import HELPERS, with_dependencies
 from compiler.codegen.reduction import ReductionPrinter
 from compiler.codegen.values import Store, all_symbols
@@ -24,6 +24,8 @@ from compiler.options import DEFAULTS, Options
 from compiler.sizes import Size, as_size, hint, known_nonnegative, multiple_of, product
 
 INT32_MAX = 2**31 - 1
+MAX_GRID_HEIGHT = 65_535  # programs along y, on every GPU
+LOWEST_TILE = 16  # the smallest YBLOCK of a configuration
 MAX_BLOCK = 1 << 20  # the last program's indices go past the end by less than this
 
 
@@ -169,6 +171,10 @@ class _Printer(ReductionPrinter):
         once = min(points * store.buffer.dtype.itemsize, store.buffer.bytes)
         return once if store.value.combine == "store" else 2 * once
 
+    def _is_tall(self, axis: Axis) -> bool:
+        """Whether the axis may take more programs than a grid is high."""
+        return not isinstance(axis.numel, int) or axis.numel > LOWEST_TILE * MAX_GRID_HEIGHT
+
     def _indices(self) -> list[Expr]:
         exprs = [store.value.index if isinstance(store.value, Scatter) else store.index for store in self.stores]
         for value in walk(*(store.value for store in self.stores)):
@@ -221,7 +227,7 @@ class _Printer(ReductionPrinter):
             p, block = axis.prefix, f"{axis.prefix.upper()}BLOCK"
             shape = self._slice_for(axis.prefix)
             program = f"tl.program_id({number}){wide}"
-            if number == 1 and self.size_vars:  # a grid is at most 65,535 programs high; the rest is along z
+            if number == 1 and self._is_tall(axis):  # the rest of the programs is along z
                 program = f"(tl.program_id(1) + tl.program_id(2) * tl.num_programs(1)){wide}"
             self._line(f"{p}index = {program} * {block} + tl.arange(0, {block}){shape}")
             self._line(f"{p}mask = {p}index < {p}numel")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from compiler.codegen.compile import CompiledKernel, constexpr_values
-from compiler.codegen.config import grid_for, interpreter_config
+from compiler.codegen.config import grid_function, interpreter_config
 from compiler.codegen.text import FLOAT8
 from compiler.ir import Buffer
 from compiler.runtime.observe import Mark, Observer
@@ -50,9 +50,10 @@ def _sized_launcher(kernel: CompiledKernel, device: int) -> Launcher:
     current_stream = torch._C._cuda_getCurrentRawStream
     pointers = len(source.arguments)
     binaries = {False: kernel.binary}
+    grid_at = grid_function(source, config)
 
     def run(*args: Any, wide: bool = False) -> None:
-        x, y, z = grid_for(source, config, args[pointers:])
+        x, y, z = grid_at(args[pointers:])
         if not x * y * z:
             return
         binary = binaries.get(wide)
@@ -78,10 +79,11 @@ def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
 
     function = interpretable(kernel.function)
     config = interpreter_config(kernel.source, kernel.config)
+    grid_at = grid_function(kernel.source, config)
     pointers = len(kernel.source.arguments)
 
     def run(*given: Any, wide: bool = False) -> None:
-        grid = grid_for(kernel.source, config, given[pointers:])
+        grid = grid_at(given[pointers:])
         if 0 in grid:
             return
         args = [x.view(torch.uint8) if isinstance(x, torch.Tensor) and x.dtype in FLOAT8 else x for x in given]

@@ -109,6 +109,9 @@ def test_indices_beyond_an_int32_use_the_wide_kernel() -> None:
 
 
 def test_a_tall_transpose_has_more_tiles_than_a_grid_is_high() -> None:
+    for static in (torch.randn(2, 16, 1 << 20, device="cuda"), torch.randn(33, 2**21, device="cuda")):
+        tall = torch.compile(lambda x: x.transpose(-1, -2).contiguous() + 1, backend=fusescope, dynamic=False)
+        close(tall(static), static.transpose(-1, -2).contiguous() + 1)
     run, _ = compiled(lambda x: x.permute(1, 2, 0).contiguous() + 1)
     for size in ((64, 40, 50), (64, 5000, 600)):
         x = torch.randn(size, device="cuda")

@@ -287,3 +287,20 @@ def test_lowering_adds_no_guard() -> None:
             torch._dynamo.reset()
             torch.compile(function, backend=backends, dynamic=True)(torch.randn(6, 8))
     assert counts == plain
+
+
+def test_more_tiles_than_a_grid_is_high_are_in_layers() -> None:
+    from compiler.codegen import config, kernel
+
+    function = lambda x: x.t().contiguous() + 1  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (config, kernel):
+            patch.setattr(module, "MAX_GRID_HEIGHT", 1)
+        for dynamic in (False, True):
+            torch._dynamo.reset()
+            run, session = compiled(function, dynamic)
+            x = torch.randn(200, 300)
+            equal(run(x), function(x))
+            (launch,) = launches(session.regions[0])
+            assert launch.kernel.domain.y is not None
+            assert "tl.program_id(2)" in launch.kernel.source
