@@ -69,8 +69,12 @@ class CompiledRegion:
     fallback: CompileError | None = None  # why nothing was compiled, and the graph runs as captured
 
 
+# A kernel's text says nothing of what its pointers point to: sums of int64 and of float32 read alike.
+KernelKey = tuple[str, tuple[torch.dtype, ...]]
+
+
 class KernelLibrary:
-    """Compiled kernels by their source, so that identical layers share one."""
+    """Compiled kernels by their source and the dtypes of their arguments, so that identical layers share one."""
 
     def __init__(self, target: Target, *, binaries: bool, texts: bool, options: Options = DEFAULTS) -> None:
         """``binaries``: compile for the target (else only define); ``texts``: keep IR texts for the report.
@@ -83,7 +87,7 @@ class KernelLibrary:
         self.texts = texts
         # Times mean something only on the GPU that the kernels are for.
         self._tunes = binaries and target.local and options.autotune
-        self.by_source: dict[str, CompiledKernel] = {}
+        self.by_source: dict[KernelKey, CompiledKernel] = {}
         self.failures: list[str] = []
 
     def add(self, launches: Sequence[Launch], on_progress: Callable[[float], None] | None = None) -> dict[str, str]:
@@ -91,7 +95,7 @@ class KernelLibrary:
         fresh: list[CompiledKernel] = []
         names: dict[str, str] = {}
         for launch in launches:
-            key = launch.kernel.source
+            key = (launch.kernel.source, tuple(buffer.dtype for buffer in launch.kernel.arguments))
             if key not in self.by_source:
                 kernel = self._define(launch)
                 self.by_source[key] = kernel

@@ -25,8 +25,10 @@ MIN_GAIN = 0.02  # the default stays unless another is faster by this part
 
 def worth_tuning(kernel: CompiledKernel) -> bool:
     """Whether its blocks can make a difference that shows, and made-up arguments cannot lead it out of its buffers
-    (a position computed from zeros may), which would end the program."""
-    return kernel.source.bytes >= MIN_BYTES and "tl.device_assert(" not in kernel.source.source
+    (a position computed from zeros may, and the memory of another device), which would end the program."""
+    source = kernel.source
+    on_gpu = all(buffer.device.type == "cuda" for buffer in source.arguments)
+    return on_gpu and source.bytes >= MIN_BYTES and "tl.device_assert(" not in source.source
 
 
 def tune(

@@ -16,7 +16,9 @@ from tests.test_families_compile import FAMILIES
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name != "random numbers"])
 def test_numbers(name: str) -> None:
     function, inputs = FAMILIES[name]
-    check(function, *pytree.tree_map_only(torch.Tensor, lambda x: x.cuda(), inputs))
+    # torch 2.11's own gradient of avg_pool2d is another on CUDA where tensors are channels-last, so it cannot judge.
+    to_gpu = (lambda x: x.cuda().contiguous()) if name == "pools" else (lambda x: x.cuda())
+    check(function, *pytree.tree_map_only(torch.Tensor, to_gpu, inputs))
 
 
 class Cache(torch.nn.Module):

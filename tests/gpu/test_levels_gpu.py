@@ -28,7 +28,7 @@ OPTIONS = {
 @pytest.mark.parametrize("function", [torch.relu, lambda x: x.softmax(1), lambda x: x.sum(0)])
 def test_resources_are_those_of_the_driver(function: Any) -> None:
     target = resolve("local")
-    region, _ = compiled(function, torch.empty(2048, 1024))
+    region, _ = compiled(function, torch.empty(2048, 1024, device="cuda"))
     library = KernelLibrary(target, binaries=True, texts=False)
     library.add(launches(region))
     for kernel in library.by_source.values():
