@@ -29,7 +29,13 @@ def scatters(x: Tensor, rows: Tensor, places: Tensor) -> list[Tensor]:
     doubled = (x * 2).index_put((rows,), x[:5], accumulate=True)
     wide = x.float().scatter_add(1, places, x.float().sin()).sum(1)
     whole = places.scatter_reduce(0, places % 16, places, "amax")
-    return [doubled, wide, whole, x.scatter(1, places[:, :1], 0.0), x.new_zeros(16).index_add(0, rows, x.sum(1)[:5])]
+    return [
+        doubled,
+        wide,
+        whole,
+        x.scatter(1, places[:, :1], 0.0),
+        x.new_zeros(16).index_add(0, rows.abs(), x.sum(1)[:5]),
+    ]
 
 
 def scans(x: Tensor, long: Tensor) -> list[Tensor]:
