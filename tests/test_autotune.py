@@ -36,9 +36,15 @@ def test_the_default_stays_unless_another_is_clearly_faster() -> None:
     assert [trial.us for trial in fastest(timed_as(10.0, 9.5, 9.0))[1]] == [10.0, 9.5, 9.0]
 
 
-def launches_over(size: int) -> list[Launch]:
+def launches_over(size: int, device: str = "cuda") -> list[Launch]:
+    """Of a graph on the CPU, said to be on ``device``: compiling asks for no memory."""
     region, _ = compiled(lambda x: torch.relu(x) + 1, torch.randn(size))
-    return launches(region)
+    return [_moved(launch, torch.device(device)) for launch in launches(region)]
+
+
+def _moved(launch: Launch, device: torch.device) -> Launch:
+    arguments = tuple(replace(buffer, device=device) for buffer in launch.kernel.arguments)
+    return replace(launch, kernel=replace(launch.kernel, arguments=arguments))
 
 
 def test_a_tuned_kernel_runs_in_its_fastest_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,11 +69,11 @@ def test_a_tuned_kernel_runs_in_its_fastest_configuration(monkeypatch: pytest.Mo
     assert kernel.facts.registers, "the texts are of the chosen binary"
 
 
-def test_little_kernels_and_far_targets_are_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_kernels_and_memory_elsewhere_are_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler.region, "tune", lambda *_: pytest.fail("nothing to time here"))
-    for target, size in ((LOCAL, 1024), (resolve("h100"), 1 << 20)):
+    for target, size, device in ((LOCAL, 1024, "cuda"), (resolve("h100"), 1 << 20, "cuda"), (LOCAL, 1 << 20, "cpu")):
         library = KernelLibrary(target, binaries=True, texts=False)
-        library.add(launches_over(size))
+        library.add(launches_over(size, device))
         (kernel,) = library.by_source.values()
         assert kernel.binary is not None
         assert kernel.trials == []
