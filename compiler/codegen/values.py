@@ -92,7 +92,7 @@ class ValuePrinter:
             self._element[id(value)], self._level[id(value)] = element, level
 
     def _axis_lines(self, axis: Axis) -> None:
-        for var, text in axis_variables(axis, self._name_of):
+        for var, text in axis_variables(axis, self._name_in_number):
             self._line(f"{var.name} = {text}")
 
     def _slice_for(self, prefix: str) -> str:
@@ -131,7 +131,7 @@ class ValuePrinter:
         if isinstance(value, Load):
             return self._assign(self._load_text(value), value)
         if isinstance(value, IndexValue):
-            text = self._index_text(value.expr)
+            text = index_text(fold_axes(value.expr, self.domain.axes), self._name_in_number)
             varies = any(not isinstance(s, SizeVar) for s in value.expr.free_symbols)
             whole = f"({text}).to(tl.int64)" if varies else self._full(text, "tl.int64")
             return self._assign(whole, value)
@@ -202,7 +202,7 @@ class ValuePrinter:
 
     def _load_text(self, load: Load) -> str:
         pointer = self.pointers[load.buffer.name][0]
-        index = self._index_text(load.index)
+        index = self._index_text(load.index, load.mask)
         masks = self._masks(load.index)
         options = ""
         if load.mask is not None:
@@ -275,7 +275,7 @@ class ValuePrinter:
         masks = [f"{a.prefix}mask" for a in self.domain.axes if a.prefix != "r" or store.element]
         if write.mask is not None:
             masks.append(self._operand(write.mask))
-        place = _spread(self._index_text(write.index), write.index, shape)
+        place = _spread(self._index_text(write.index, write.mask), write.index, shape)
         address = f"{self.pointers[store.buffer.name][0]} + {place}"
         function = "tl.store" if write.combine == "store" else f"tl.atomic_{write.combine}"
         order = "" if write.combine == "store" else ', sem="relaxed"'
@@ -284,25 +284,42 @@ class ValuePrinter:
         text = f"tl.broadcast_to({name}, {shape})"
         self._line(f"{function}({address}, {text}, {' & '.join(masks)}{order})", write)
 
-    def _index_text(self, index: Expr) -> str:
-        return index_text(fold_axes(index, self.domain.axes), self._name_of)
+    def _index_text(self, index: Expr, mask: Value | None = None) -> str:
+        """An address, of which only the points inside ``mask`` are read or written."""
 
-    def _name_of(self, var: IndirectVar | SizeVar) -> str:
-        return self._size_name(var) if isinstance(var, SizeVar) else self._position_name(var)
+        def name_of(var: IndirectVar | SizeVar) -> str:
+            return self._size_name(var) if isinstance(var, SizeVar) else self._position_name(var, mask)
+
+        return index_text(fold_axes(index, self.domain.axes), name_of)
+
+    def _name_in_number(self, var: IndirectVar | SizeVar) -> str:
+        """For an index that is a number and no address. Positions of the user's are checked here too; one that a mask
+        already keeps to some points, or that is computed from the loops, is checked only where it is an address."""
+        if isinstance(var, SizeVar):
+            return self._size_name(var)
+        users = any(isinstance(v, Load) and v.mask is None for v in _same_point(var.value))
+        return self._position_name(var) if users else self._name(var.value)
 
     def _size_name(self, var: SizeVar) -> str:
         return self.sizes.setdefault(var, f"ks{len(self.sizes)}")
 
-    def _position_name(self, var: IndirectVar) -> str:
-        """The position's name; where it is first used, a check that it lies within its dimension."""
+    def _position_name(self, var: IndirectVar, mask: Value | None = None) -> str:
+        """The position's name; where it is first used, a check that it lies within its dimension.
+
+        Points outside ``mask`` touch no memory there, so their positions may be anything.
+        """
         name = self._name(var.value)
         if isinstance(var.value, Reduce):
             return name  # a position that a reduction found lies in what it searched
-        extent = size_text(var.extent, self._name_of)
+        extent = size_text(var.extent, self._name_in_number)
         check = f"({name} >= 0) & ({name} < {extent})"
-        if check not in self.scope.texts:
-            self.scope.texts[check] = name
-            masks = list(dict.fromkeys(self._masks_of_value(var.value)))
+        guard = f"{check} within {self._name(mask)}" if mask is not None else check
+        if check not in self.scope.texts and guard not in self.scope.texts:
+            self.scope.texts[guard] = name
+            masks = self._masks_of_value(var.value)
+            if mask is not None:
+                masks += [self._name(mask), *self._masks_of_value(mask)]
+            masks = list(dict.fromkeys(masks))
             idle = f" | ~({' & '.join(masks)})" if masks else ""
             self._line(f'tl.device_assert(({check}){idle}, "index out of range for size {extent}")', var.value)
         return name

@@ -244,3 +244,11 @@ def test_gradients_of_embedding_gather_and_indexing(dtype: torch.dtype) -> None:
     result = model.table.weight.grad
     assert result is not None
     torch.testing.assert_close(result, expected, rtol=1e-5 if dtype is torch.float32 else 4e-3, atol=1e-5)
+
+
+def test_a_position_that_a_mask_keeps_from_memory_may_be_anything() -> None:
+    def rolled(x: Tensor) -> Tensor:
+        part = x.roll(5, 2).select(0, 3)
+        return torch.cat([part, part, part], 1).roll(-2, 1)
+
+    check(rolled, torch.randn(4, 8, 8))
