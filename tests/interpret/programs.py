@@ -46,7 +46,8 @@ class Program:
             return 0.3
         if torch.float16 in self.dtypes:
             return 0.04
-        return 2e-4 if torch.float32 in self.dtypes else 1e-9
+        single = torch.float32 in self.dtypes or any(".float()" in line for line in self.lines)
+        return 2e-4 if single else 1e-9
 
 
 def random_program(random: Random, length: int) -> Program:
