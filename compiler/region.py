@@ -88,7 +88,6 @@ class KernelLibrary:
         # Times mean something only on the GPU that the kernels are for.
         self._tunes = binaries and target.local and options.autotune
         self.by_source: dict[KernelKey, CompiledKernel] = {}
-        self.failures: list[str] = []
 
     def add(self, launches: Sequence[Launch], on_progress: Callable[[float], None] | None = None) -> dict[str, str]:
         """Compile what is new among ``launches``; launch name -> kernel name."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import linecache
 import os
 import re
@@ -29,7 +28,6 @@ class InductorKernel:
     function: str  # the name that the source defines
     binary: BinaryFacts = field(default_factory=BinaryFacts)
     config: dict[str, int] = field(default_factory=dict)
-    configurations: int = 0
     timed: bool = False  # the configuration is the one that Inductor chose by timing, or there is only one
     grid_of: Callable[[Mapping[str, int]], list[int]] | None = None
     error: str = ""
@@ -67,7 +65,6 @@ def compile_kernels(
 def _compile(kernel: InductorKernel, target: Target, chosen: Any) -> None:
     try:
         tuner = _load(kernel)
-        kernel.configurations = len(tuner.configs)
         config = chosen if chosen is not None else tuner.configs[0]
         kernel.timed = chosen is not None or len(tuner.configs) == 1
         binary = _attempt(lambda: tuner._precompile_config(config)).kernel
@@ -132,9 +129,3 @@ def chosen_configs(module: Any) -> dict[str, Any]:
         if isinstance(launchers, list) and len(launchers) == 1 and hasattr(launchers[0], "config"):
             found[name] = launchers[0].config
     return found
-
-
-def code_lines(source: str) -> tuple[int, int]:
-    """First and last line of the kernel's function in its source."""
-    functions = [n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef)]
-    return functions[-1].lineno, functions[-1].end_lineno or functions[-1].lineno

@@ -8,8 +8,6 @@ becomes the call that the target chooses, and every value is propagated again.
 from __future__ import annotations
 
 import copy
-import operator
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,8 +19,6 @@ from torch.utils import _pytree as pytree
 
 from compiler.inductor.attention import AttentionRules
 from compiler.report import Target
-
-Remap = Callable[[fx.Node], fx.Node]
 
 
 def retarget(
@@ -83,8 +79,3 @@ def _constant_on(graph: fx.Graph, module: fx.GraphModule, node: fx.Node, device:
     copy = graph.call_function(torch.ops.prims.device_put.default, (node, device))
     copy.meta = dict(node.meta)
     return copy
-
-
-def is_getitem(node: Any) -> bool:
-    """Whether ``node`` takes one result out of several."""
-    return isinstance(node, fx.Node) and node.target is operator.getitem

@@ -6,6 +6,7 @@ gradients need no atomic operations and come out the same every time.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -213,27 +214,27 @@ def max_pool_backward(
     _limit(product([w.overlaps for w in windows]), "windows over an element")
     sources = [scope.realize(t) if any(w.overlaps > 1 for w in windows) else t for t in (grad, positions)]
     dtype = accumulator(grad.dtype)
+    output = scope.output
 
     def compute(index: Index) -> Value:
         plane, at = index[:-rank], index[-rank:]
         here = _flat([IndexValue(torch.int64, p) for p in at], windows)
-        total: Value | None = None
+        parts = []
         for window, valid in _covering(windows, at):
             chosen = op("eq", torch.bool, _read(sources[1], (*plane, *window), valid, -1), here)
             part = cast(_read(sources[0], (*plane, *window), valid, 0), dtype)
-            part = op("where", dtype, chosen, part, const(0, dtype))
-            total = part if total is None else op("add", dtype, total, part)
-        assert total is not None
-        return cast(total, scope.output.dtype)
+            parts.append(op("where", dtype, chosen, part, const(0, dtype)))
+        return cast(_sum(parts), output.dtype)
 
-    output = scope.output
-    return scope.pointwise(sources, lambda index: cast(compute(index), output.dtype))
+    return scope.pointwise(sources, compute)
+
+
+def _sum(values: Sequence[Value]) -> Value:
+    """Of at least one value, added up in order in their dtype."""
+    return functools.reduce(lambda total, value: op("add", value.dtype, total, value), values)
 
 
 # --- means ---------------------------------------------------------------------------------------------------------
-
-Divisor = Callable[[Index], Value]
-
 
 def _divisor(
     windows: Sequence[Windows], padded: bool, fixed: int | None, dtype: torch.dtype
@@ -293,11 +294,7 @@ def _mean(scope: Scope, x: Lazy, windows: Sequence[Windows], padded: bool, fixed
 
     def compute(index: Index) -> Value:
         plane, out = index[:-rank], index[-rank:]
-        total: Value | None = None
-        for place, inside in _taps(windows, out):
-            value = cast(_read(source, (*plane, *place), inside, 0), dtype)
-            total = value if total is None else op("add", dtype, total, value)
-        assert total is not None
+        total = _sum([cast(_read(source, (*plane, *place), inside, 0), dtype) for place, inside in _taps(windows, out)])
         return cast(op("div", dtype, total, divisor(out)), output.dtype)
 
     return scope.pointwise((source,), compute)
@@ -331,15 +328,14 @@ def _spread_mean(scope: Scope, grad: Lazy, windows: Sequence[Windows], padded: b
 
     def compute(index: Index) -> Value:
         plane, at = index[:-rank], index[-rank:]
-        total: Value | None = None
+        shares = []
         for window, valid in _covering(windows, at):
             part = cast(_read(source, (*plane, *window), valid, 0), dtype)
             share = op("div", dtype, part, divisor(window))
             if valid is not None:  # there a divisor may be 0
                 share = op("where", dtype, valid, share, const(0, dtype))
-            total = share if total is None else op("add", dtype, total, share)
-        assert total is not None
-        return cast(total, output.dtype)
+            shares.append(share)
+        return cast(_sum(shares), output.dtype)
 
     return scope.pointwise((source,), compute)
 

@@ -115,3 +115,15 @@ def test_training_through_the_backend() -> None:
         run(leaf).backward()
         gradients.append(leaf.grad)
     torch.testing.assert_close(gradients[1], gradients[0])
+
+
+def test_a_gradient_is_of_its_own_dtype_whatever_reads_it() -> None:
+    """It is computed inside its reader's kernel, whose results may be of another dtype."""
+
+    def compared(x: Tensor) -> Tensor:
+        _, positions = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+        grad = torch.linspace(0.1, 0.9, positions.numel(), dtype=x.dtype).reshape(positions.shape)
+        back = aten.max_pool2d_with_indices_backward(grad, x, [3, 3], [2, 2], [1, 1], [1, 1], False, positions)
+        return back > 0.5
+
+    check(compared, torch.randn(1, 2, 9, 8))
