@@ -127,7 +127,7 @@ class Recording(Generic[R]):
 
 @functools.cache
 def _side_stream(device: int) -> torch.cuda.Stream:
-    """The stream captures happen on. One per device, for cuBLAS keeps a workspace for every stream it has seen."""
+    """The stream captures happen on; one is enough for a device, for captures never overlap."""
     return torch.cuda.Stream(device)
 
 
@@ -253,6 +253,9 @@ def _capture(
 ) -> tuple[torch.cuda.CUDAGraph, R]:
     """Capture one call of ``run`` on the current stream, which must not be the default stream."""
     torch.cuda.synchronize(device)
+    # cuBLAS keeps one workspace for a stream. The warm-up's lies in ordinary memory, which anybody may give back (as
+    # Inductor's own graphs do) while this graph still writes there; the capture must ask for one in the graph's pool.
+    torch._C._cuda_clearCublasWorkspaces()
     # A graph pool cannot use memory that the ordinary pool has cached.
     torch.cuda.empty_cache()
     graph = torch.cuda.CUDAGraph(keep_graph=True)
@@ -275,6 +278,8 @@ def _capture(
         observer.mark = None
         if collecting:
             gc.enable()
+        # Nor may the next graph, in a pool of its own, be left with the workspace in this one's.
+        torch._C._cuda_clearCublasWorkspaces()
     return graph, result
 
 

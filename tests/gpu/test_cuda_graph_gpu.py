@@ -60,6 +60,26 @@ def test_lifecycle_is_recorded() -> None:
     assert len(facts.topology) == facts.nodes
 
 
+def test_the_workspace_of_cublas_belongs_to_the_graph() -> None:
+    """Else a replay writes where somebody else's tensor lies by now, once cuBLAS's workspaces have been given back."""
+
+    def long_sums(inputs: Sequence[Any]) -> list[Any]:
+        x, weight = inputs
+        return [x @ weight, x.bfloat16() @ weight.bfloat16()]  # few results, long sums: cuBLAS splits them
+
+    graphed = GraphedRegion(long_sums, frozenset({1}))
+    inputs = [cuda(64, 1 << 16), cuda(1 << 16, 64)]
+    check(graphed, long_sums, inputs)
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.empty_cache()
+    others = [torch.full((1 << 20,), 7, dtype=torch.int32, device="cuda") for _ in range(64)]
+    expected = long_sums(inputs)
+    for _ in range(3):
+        for got, right in zip(graphed(inputs), expected, strict=True):
+            torch.testing.assert_close(got, right)
+    assert all(bool((other == 7).all()) for other in others)
+
+
 def test_changed_inputs_and_moved_weights() -> None:
     graphed = GraphedRegion(block, frozenset({1}))
     weights = [cuda(16, 16), cuda(16, 16)]
