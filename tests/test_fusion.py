@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler import fusion
-from compiler.fusion import FusionGroup, match_dims, partition
+from compiler.fusion import FusionGroup, partition
 from compiler.index import LoopVar
 from compiler.ir import Extern, Loop
+from compiler.matching import match_dims
 from compiler.options import Options
 from compiler.report import RefusalRule
 from compiler.sizes import product
