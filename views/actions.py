@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
 
+KEYS = tuple("1234567890-=")  # with Alt, the number row from left to right
 THEMES = {"system": "Like the system", "light": "Light", "dark": "Dark"}
 
 
@@ -43,6 +44,7 @@ class Commands:
     focus_graph: Callable[[], object]
     focus_inspector: Callable[[], object]
     focus_panels: Callable[[], object]
+    step_panel: Callable[[int], object]
     set_theme: Callable[[str], object]
     about: Callable[[], object]
     tour: Callable[[], object]
@@ -55,6 +57,7 @@ class Actions:
 
     recent: QMenu
     docks: QMenu
+    panels: QMenu
     themes: dict[str, QAction]
     by_name: dict[str, QAction] = field(default_factory=dict)
 
@@ -62,6 +65,18 @@ class Actions:
         """Enable or disable these actions."""
         for name in names:
             self.by_name[name].setEnabled(on)
+
+    def add_panels(self, titles: list[str], show: Callable[[int], object]) -> list[QAction]:
+        """An action for each panel, with Alt and a key of the number row; ``show`` is given the panel's place."""
+        made = []
+        for place, title in enumerate(titles):
+            action = self.panels.addAction(f"Show {title}")
+            if place < len(KEYS):
+                action.setShortcut(QKeySequence(f"Alt+{KEYS[place]}"))
+            action.triggered.connect(lambda _=False, place=place: show(place))
+            self.by_name[panel_action(place)] = action
+            made.append(action)
+        return made
 
     def shortcuts(self) -> list[tuple[str, str]]:
         """(what, keys) of every action that has a shortcut."""
@@ -71,6 +86,11 @@ class Actions:
             for action in self.by_name.values()
             if not action.shortcut().isEmpty()
         ]
+
+
+def panel_action(place: int) -> str:
+    """The name of the action that shows the panel at ``place``."""
+    return f"panel_{place}"
 
 
 def build_menus(window: QMainWindow, commands: Commands) -> Actions:
@@ -129,7 +149,10 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     add(view, "focus_graph", "Go to the graph", "Ctrl+2", commands.focus_graph)
     add(view, "focus_inspector", "Go to the inspector", "Ctrl+3", commands.focus_inspector)
     add(view, "focus_panels", "Go to the panels", "Ctrl+4", commands.focus_panels)
+    add(view, "next_panel", "Next panel", "Alt+PgDown", lambda: commands.step_panel(1))
+    add(view, "panel_before", "Panel before", "Alt+PgUp", lambda: commands.step_panel(-1))
     view.addSeparator()
+    panels = view.addMenu("&Panels")
     docks = view.addMenu("&Docks")
     themes = _theme_menu(view.addMenu("T&heme"), commands.set_theme)
 
@@ -137,7 +160,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     add(help_menu, "tour", "&Tour of the window", "", commands.tour)
     add(help_menu, "shortcuts", "&Shortcuts", "F1", commands.shortcuts)
     add(help_menu, "about", "&About Fusescope", "", commands.about)
-    return Actions(recent, docks, themes, made)
+    return Actions(recent, docks, panels, themes, made)
 
 
 def _theme_menu(menu: QMenu, set_theme: Callable[[str], object]) -> dict[str, QAction]:

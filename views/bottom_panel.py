@@ -1,17 +1,21 @@
-"""The tabs at the bottom: runs and timelines, CUDA Graph, memory, stages, programs, graph breaks, messages."""
+"""The panels at the bottom: runs and timelines, CUDA Graph, memory, stages, programs, graph breaks, messages."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QTabWidget, QWidget
+from PySide6.QtWidgets import QWidget
 
 from compiler.report import Report
 from views.compare_panel import ComparePanel
 from views.cuda_graph_panel import CudaGraphPanel
+from views.feed import REGION, REPORT, SELECTION, Feed
 from views.index import RegionIndex
 from views.memory_panel import MemoryPanel
 from views.message_bar import Message
 from views.programs_panel import ProgramsPanel
+from views.rail import RailStack
 from views.refusals_panel import RefusalsPanel
 from views.roofline_panel import RooflinePanel
 from views.run_panel import RunPanel
@@ -27,8 +31,8 @@ _NO_REPORT = "Compile a model to see where Dynamo breaks its graph, and what it 
 _NO_MESSAGES = "No messages yet."
 
 
-class BottomPanel(QTabWidget):
-    """Tells what is chosen in any of its tabs."""
+class BottomPanel(RailStack):
+    """Tells what is chosen in any of its panels. Those out of sight are filled when they are looked at."""
 
     unit_chosen = Signal(str, str)  # region, group or extern call
     node_chosen = Signal(str, str)  # region, FX node
@@ -36,9 +40,8 @@ class BottomPanel(QTabWidget):
     pair_chosen = Signal(str, str, str)  # region, two FX nodes
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setDocumentMode(True)
-        self.tabBar().setAccessibleName("Panels")
+        super().__init__("Panels", theme, parent)
+        self._feed = Feed()
         self._messages: list[Message] = []
         self.run = RunPanel(theme)
         self.timeline = TimelinePanel(theme)
@@ -52,22 +55,23 @@ class BottomPanel(QTabWidget):
         self.programs = ProgramsPanel(theme)
         self.breaks = ListPanel(theme, "Graph breaks")
         self.messages = ListPanel(theme, "Messages")
-        self._titles = {
-            self.run: "Run",
-            self.timeline: "Timeline",
-            self.cuda_graph: "CUDA Graph",
-            self.memory: "Memory",
-            self.roofline: "Roofline",
-            self.source: "Source",
-            self.refusals: "Refusals",
-            self.compare: "Compare",
-            self.stages: "Stages",
-            self.breaks: "Breaks",
-            self.programs: "Programs",
-            self.messages: "Messages",
-        }
-        for widget, title in self._titles.items():
-            self.addTab(widget, title)
+        self.add_pages(
+            [(self.run, "Run", "play"), (self.timeline, "Timeline", "timeline"), (self.cuda_graph, "CUDA Graph", "gpu")]
+        )
+        self.add_pages(
+            [
+                (self.memory, "Memory", "memory"), (self.roofline, "Roofline", "roofline"),
+                (self.source, "Source", "code"),
+            ]
+        )  # fmt: skip
+        self.add_pages(
+            [
+                (self.refusals, "Refusals", "split"), (self.compare, "Compare", "columns"),
+                (self.stages, "Stages", "stages"), (self.breaks, "Breaks", "breaks"),
+            ]
+        )  # fmt: skip
+        self.add_pages([(self.programs, "Programs", "file"), (self.messages, "Messages", "info")])
+        self.current_changed.connect(lambda _: self._feed.catch_up(self.currentWidget()))
         self.timeline.unit_chosen.connect(self.unit_chosen)
         self.cuda_graph.unit_chosen.connect(self.unit_chosen)
         self.cuda_graph.node_chosen.connect(self.node_chosen)
@@ -81,43 +85,46 @@ class BottomPanel(QTabWidget):
         self.messages.set_entries([], _NO_MESSAGES)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours in every tab."""
-        for panel in self._titles:
-            panel.set_theme(theme)
+        """Other colours everywhere."""
+        self.set_rail_theme(theme)
+        for place in range(self.count()):
+            self.page(place).set_theme(theme)
 
     def set_report(self, report: Report) -> None:
         """What belongs to the report as a whole."""
-        self.stages.set_stages(report.stages)
-        self.refusals.set_report(report)
-        self.setTabText(self.indexOf(self.refusals), f"Refusals ({self.refusals.count:,})")
-        self.timeline.set_report(report)
-        self.cuda_graph.set_report(report)
-        self.source.set_report(report)
-        entries = break_entries(report)
-        if not report.graph_breaks and not report.recompiles:
-            entries.insert(0, ("success", _NO_BREAKS, ""))
-        self.breaks.set_entries(entries, _NO_REPORT)
-        title = f"Breaks ({len(report.graph_breaks)})" if report.graph_breaks else "Breaks"
-        self.setTabText(self.indexOf(self.breaks), title)
+        self._tell(self.stages, REPORT, lambda: self.stages.set_stages(report.stages))
+        for panel in (self.refusals, self.timeline, self.cuda_graph, self.source):
+            self._tell(panel, REPORT, lambda panel=panel: panel.set_report(report))
+        self._tell(self.breaks, REPORT, lambda: self.breaks.set_entries(_entries(report), _NO_REPORT))
+        self.set_count(self.refusals, sum(len(region.refusals) for region in report.regions))
+        self.set_count(self.breaks, len(report.graph_breaks))
 
     def set_region(self, index: RegionIndex) -> None:
         """What belongs to the region shown."""
-        self.programs.set_region(index.region)
-        self.memory.set_region(index)
-        self.cuda_graph.set_region(index)
-        self.roofline.set_region(index)
-        self.source.set_region(index.region.name)
+        self._tell(self.programs, REGION, lambda: self.programs.set_region(index.region))
+        for panel in (self.memory, self.cuda_graph, self.roofline):
+            self._tell(panel, REGION, lambda panel=panel: panel.set_region(index))
+        self._tell(self.source, REGION, lambda: self.source.set_region(index.region.name))
 
     def show_selection(self, selection: Selection) -> None:
-        """Mark what is selected in every tab that shows it."""
-        self.timeline.show_unit(selection.region, selection.unit)
-        self.cuda_graph.show_selection(selection)
-        self.memory.show_selection(selection)
-        self.roofline.show_unit(selection.unit)
-        self.source.show_selection(selection)
+        """Mark what is selected in every panel that shows it."""
+        self._tell(self.timeline, SELECTION, lambda: self.timeline.show_unit(selection.region, selection.unit))
+        for panel in (self.cuda_graph, self.memory, self.source):
+            self._tell(panel, SELECTION, lambda panel=panel: panel.show_selection(selection))
+        self._tell(self.roofline, SELECTION, lambda: self.roofline.show_unit(selection.unit))
 
     def add_message(self, message: Message) -> None:
         """Keep a message, the latest first."""
         self._messages = [message, *self._messages][:200]
         self.messages.set_entries([message_entry(m) for m in self._messages], _NO_MESSAGES)
-        self.setTabText(self.indexOf(self.messages), f"Messages ({len(self._messages)})")
+        self.set_count(self.messages, len(self._messages))
+
+    def _tell(self, panel: QWidget, topic: str, call: Callable[[], object]) -> None:
+        self._feed.tell(panel, topic, call, now=panel is self.currentWidget())
+
+
+def _entries(report: Report) -> list[tuple[str, str, str]]:
+    found = break_entries(report)
+    if not report.graph_breaks and not report.recompiles:
+        found.insert(0, ("success", _NO_BREAKS, ""))
+    return found

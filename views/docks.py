@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QByteArray, Qt
-from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QTabWidget, QWidget
+from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QWidget
 
+from views.rail import RailStack
 from views.theme import Theme
 from views.widgets import DockTitle, icon_button, recolor
 
@@ -16,7 +17,7 @@ class Docks:
     """Left: groups and extern calls. Right: inspector, the full height. Bottom: panels."""
 
     def __init__(
-        self, window: QMainWindow, units: QWidget, inspector: QWidget, panels: QTabWidget, theme: Theme
+        self, window: QMainWindow, units: QWidget, inspector: QWidget, panels: RailStack, theme: Theme
     ) -> None:
         self._window = window
         self._state = QByteArray()
@@ -24,15 +25,18 @@ class Docks:
         self.units = self._dock("dock-units", "Groups and extern calls", units, _AREAS.LeftDockWidgetArea, theme)
         self.inspector = self._dock("dock-inspector", "Inspector", inspector, _AREAS.RightDockWidgetArea, theme)
         self.panels = self._dock("dock-panels", "Panels", panels, _AREAS.BottomDockWidgetArea, theme)
-        self.panels.setTitleBarWidget(QWidget())  # its tabs are title enough
+        self.panels.setTitleBarWidget(QWidget())  # its rail is title enough
         corner = QWidget()
         row = QHBoxLayout(corner)
-        row.setContentsMargins(0, 0, 6, 0)
+        row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         self.enlarge = icon_button("expand", "Enlarge the panels, or make them as they were", self.toggle_large, theme)
+        self.enlarge.setIconSize(QSize(14, 14))
         row.addWidget(self.enlarge)
-        row.addWidget(icon_button("close", "Hide the panels", self.panels.close, theme))
-        panels.setCornerWidget(corner)
+        hide = icon_button("close", "Hide the panels", self.panels.close, theme)
+        hide.setIconSize(QSize(14, 14))
+        row.addWidget(hide)
+        panels.rail.set_corner(corner)
         self._small_height = 0
         window.setCorner(Qt.Corner.BottomRightCorner, _AREAS.RightDockWidgetArea)
         window.setCorner(Qt.Corner.BottomLeftCorner, _AREAS.BottomDockWidgetArea)
@@ -93,7 +97,7 @@ class Docks:
             sides, [max(300, min(470, width * 23 // 100)), max(380, min(640, width * 33 // 100))],
             Qt.Orientation.Horizontal,
         )
-        self._window.resizeDocks([self.panels], [max(250, height * 35 // 100)], Qt.Orientation.Vertical)
+        self._window.resizeDocks([self.panels], [max(250, height * 36 // 100 + 6)], Qt.Orientation.Vertical)
 
     def _dock(self, name: str, title: str, widget: QWidget, area: Qt.DockWidgetArea, theme: Theme) -> QDockWidget:
         dock = QDockWidget(title, self._window)

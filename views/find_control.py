@@ -70,18 +70,12 @@ class FindControl(QObject):
             self._palette.set_entries([*self._commands(), *found])
 
     def _commands(self) -> list[Entry]:
-        """Every action that can be done now, every panel, every theme."""
+        """Every action that can be done now, panels among them, and every theme."""
         made = [
             Entry("command", action.text().replace("&", "").rstrip("…"), action.shortcut().toString(), ("action", name))
             for name, action in self._actions.by_name.items()
             if action.isEnabled() and name != "find_anything"
         ]
-        workspace = self._workspace()
-        if workspace is not None and workspace.index is not None:
-            tabs = workspace.panels
-            made += [
-                Entry("command", f"Show {tabs.tabText(i)}", "panel", ("panel", str(i))) for i in range(tabs.count())
-            ]
         return made + [Entry("command", f"Theme: {text}", "setting", ("theme", name)) for name, text in THEMES.items()]
 
     def _go(self, entry: Entry) -> None:
@@ -105,11 +99,4 @@ class FindControl(QObject):
             workspace.select_node_of(*target)
 
     def _do(self, what: str, name: str) -> None:
-        workspace = self._workspace()
-        if what == "action":
-            self._actions.by_name[name].trigger()
-        elif what == "theme":
-            self._actions.themes[name].trigger()
-        elif workspace is not None:
-            workspace.panels.setCurrentIndex(int(name))
-            workspace.reveal(2, workspace.panels.tabBar())
+        (self._actions.by_name if what == "action" else self._actions.themes)[name].trigger()

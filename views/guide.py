@@ -32,7 +32,7 @@ def steps_of(workspace: Workspace, find: QWidget) -> list[Step]:
     panels = workspace.panels
 
     def show(panel: QWidget) -> Callable[[], object]:
-        return lambda: (workspace.reveal(2, panels.tabBar()), panels.setCurrentWidget(panel))
+        return lambda: (workspace.reveal(2, panels.rail), panels.setCurrentWidget(panel))
 
     return [
         Step(

@@ -43,7 +43,7 @@ _AFTER_PAINT_MS = 50
 _REPORT_ACTIONS = (
     "what_if", "compare_file", "compare_before", "compare_compilers",
     "save", "save_as", "export", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
-    "focus_units", "focus_graph", "focus_inspector", "focus_panels",
+    "focus_units", "focus_graph", "focus_inspector", "focus_panels", "next_panel", "panel_before",
 )
 
 
@@ -146,7 +146,7 @@ class MainWindow(QMainWindow):
             self._workspace.docks.show(False)
         self._stack.setCurrentWidget(self.start_page)
         self.start_page.setFocus()
-        self._actions.enable(_REPORT_ACTIONS, False)
+        self._enable_report_actions(False)
         self.toolbar.set_searchable(False)
 
     def show_workspace(self) -> None:
@@ -154,7 +154,7 @@ class MainWindow(QMainWindow):
         self._stack.setCurrentWidget(self.workspace.graph)
         self.workspace.graph.canvas.setFocus()
         self.workspace.docks.show(True)
-        self._actions.enable(_REPORT_ACTIONS, True)
+        self._enable_report_actions(True)
         self.toolbar.set_searchable(True)
 
     def take_tour(self) -> None:
@@ -242,6 +242,12 @@ class MainWindow(QMainWindow):
             made.inspector.splitter.restoreState(state)
         for dock in made.docks.all:
             self._actions.docks.addAction(dock.toggleViewAction())
+        panels = made.panels
+        titles = [panels.title(place) for place in range(panels.count())]
+        actions = self._actions.add_panels(titles, lambda place: made.show_panel(panels.page(place)))
+        for button, action in zip(panels.rail.buttons, actions, strict=True):
+            button.set_keys(action.shortcut().toString())
+        self._enable_report_actions(self._stack.currentWidget() is not self.start_page)
         for message in self.messages.history:
             made.panels.add_message(message)
         self.messages.posted.connect(made.panels.add_message)
@@ -290,7 +296,8 @@ class MainWindow(QMainWindow):
             focus_units=lambda: self.workspace.reveal(0, self.workspace.units.table),
             focus_graph=lambda: canvas().setFocus(),
             focus_inspector=lambda: self.workspace.reveal(1, self.workspace.inspector.kernel_panel.code),
-            focus_panels=lambda: self.workspace.reveal(2, self.workspace.panels.tabBar()),
+            focus_panels=lambda: self.workspace.reveal(2, self.workspace.panels.rail),
+            step_panel=lambda by: self.workspace.step_panel(by),
             set_theme=self.set_theme,
             tour=self.take_tour,
             about=lambda: about_dialog(self, self._theme, self.status.versions()).exec(),
@@ -436,6 +443,10 @@ class MainWindow(QMainWindow):
             self.workspace.graph.canvas.setFocus()
         elif self._workspace is not None:
             self._workspace.selection.clear()
+
+    def _enable_report_actions(self, on: bool) -> None:
+        self._actions.enable(_REPORT_ACTIONS, on)
+        self._actions.enable(tuple(name for name in self._actions.by_name if name.startswith("panel_")), on)
 
     def _layouts(self) -> Layouts:
         return self._workspace.graph.layout_bytes() if self._workspace is not None else dict

@@ -120,6 +120,11 @@ class Workspace(QObject):
         self.docks.panels.show()
         self.panels.setCurrentWidget(panel)
 
+    def step_panel(self, by: int) -> None:
+        """The next panel at the bottom or, with -1, the one before."""
+        self.docks.panels.show()
+        self.panels.step(by)
+
     def _connect(self) -> None:
         graph, inspector = self.graph, self.inspector
         graph.region_changed.connect(self._region_changed)

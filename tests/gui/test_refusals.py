@@ -93,8 +93,8 @@ def test_a_row_of_the_tab_selects_both_nodes_in_their_region(
     show(qtbot, window, report)
     panel = window.workspace.panels.refusals
     window.workspace.panels.setCurrentWidget(panel)
-    title = window.workspace.panels.tabText(window.workspace.panels.indexOf(panel))
-    assert title == f"Refusals ({panel.count:,})"
+    button = window.workspace.panels.rail.buttons[window.workspace.panels.indexOf(panel)]
+    assert button.accessibleName() == f"Refusals ({panel.count:,})"
     assert panel.model.rules[0].rule is RefusalRule.CYCLE, "the rule that costs most comes first"
     row = panel.model.index(0, 0, panel.model.index(0, 0))
     with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):

@@ -44,6 +44,7 @@ def test_the_panel_says_that_nothing_broke(qtbot: QtBot) -> None:
     panel = BottomPanel(light())
     qtbot.addWidget(panel)
     panel.set_report(report(guards=[Guard("n == 2", "EQUALS_MATCH")]))
+    panel.setCurrentWidget(panel.breaks)
     texts = [label.text() for label in panel.breaks.findChildren(QLabel)]
     assert any("Dynamo captured the whole model" in text for text in texts)
     assert "Guard EQUALS_MATCH: n == 2" in texts

@@ -210,8 +210,10 @@ def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, q
     qtbot.waitUntil(lambda: {m.mode for m in report.measurements} == {"compiled", "graph"}, timeout=10_000)
     assert window.isWindowModified()
     panels = window.workspace.panels
+    panels.setCurrentWidget(panels.timeline)
     qtbot.waitUntil(lambda: len(panels.timeline.gantt.bands) == 2, timeout=10_000)
     assert {trace.mode for trace in report.traces} == {"compiled", "graph"}
+    panels.setCurrentWidget(panels.cuda_graph)
     assert panels.cuda_graph.topology._nodes == report.regions[0].cuda_graph.topology
     assert window.workspace.index is not None
     assert all(point.time.measured for point in window.workspace.index.points.values())
