@@ -15,7 +15,7 @@ import sympy
 import torch
 
 from compiler.index import Index
-from compiler.ir import Lazy, Value
+from compiler.ir import Const, IndexValue, Lazy, Value
 from compiler.lowering.indexing import position
 from compiler.lowering.loops import identity
 from compiler.lowering.pointwise import broadcast_index, broadcast_size, check_broadcast, floor_divide
@@ -122,6 +122,8 @@ def _along(scope: Scope, combine: str, x: Lazy, dim: int, indices: Lazy, source:
     if not x.size or not indices.size:
         raise NotLowered("a scatter without dimensions")
     along = dim % len(x.size)
+    if combine == "store" and _is_constant(x) and _one_a_row(x, along, indices):
+        return _one_hot(scope, x, along, indices, source)
 
     def at(point: Index) -> tuple[Value, Index, Value | None]:
         where = position(indices.load(point), x.size[along], wrap=False)
@@ -130,6 +132,33 @@ def _along(scope: Scope, combine: str, x: Lazy, dim: int, indices: Lazy, source:
 
     inputs = (indices, source) if isinstance(source, Lazy) else (indices,)
     return _scattered(scope, combine, x, indices.size, at, inputs)
+
+
+def _is_constant(x: Lazy) -> bool:
+    """Whether every element is the same number, which lies nowhere in memory yet."""
+    return x.root().buffer is None and isinstance(x.load(tuple(sympy.Integer(0) for _ in x.size)), Const)
+
+
+def _one_a_row(x: Lazy, along: int, indices: Lazy) -> bool:
+    """Whether exactly one element is replaced along ``along``, in every row of ``x``."""
+    return all(
+        index == (1 if d == along else size) for d, (index, size) in enumerate(zip(indices.size, x.size, strict=True))
+    )
+
+
+def _one_hot(scope: Scope, x: Lazy, along: int, indices: Lazy, source: Any) -> Lazy:
+    """A constant with one element of every row replaced (the gradient of a gather, of a loss by class): each element
+    knows by its index which it is, so that the result need not lie in memory, nor be filled before it is written.
+    No memory is touched at a computed place, so that a position outside replaces nothing."""
+
+    def compute(index: Index) -> Value:
+        point = (*index[:along], sympy.Integer(0), *index[along + 1 :])
+        value = source.load(point) if isinstance(source, Lazy) else scalar(source, x.dtype)
+        here = op("eq", torch.bool, IndexValue(torch.int64, index[along]), cast(indices.load(point), torch.int64))
+        return op("where", x.dtype, here, value, x.load(index))
+
+    inputs = (x, indices, source) if isinstance(source, Lazy) else (x, indices)
+    return scope.pointwise(inputs, compute)
 
 
 @lower(aten.scatter.src, aten.scatter.value)

@@ -252,3 +252,28 @@ def test_a_position_that_a_mask_keeps_from_memory_may_be_anything() -> None:
         return torch.cat([part, part, part], 1).roll(-2, 1)
 
     check(rolled, torch.randn(4, 8, 8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_one_hot_needs_no_memory(dtype: torch.dtype) -> None:
+    """A constant in which every row gets one element is computed by index: one kernel, and nothing is filled first."""
+
+    def replaced(index: Tensor, source: Tensor, y: Tensor) -> Tensor:
+        start = torch.full((6, 7), 3, dtype=source.dtype)
+        by_row = start.scatter(1, index[:, :1], 5) * y
+        return by_row + start.scatter(0, index[:1, :7], source)
+
+    index = torch.randint(0, 6, (6, 8), generator=torch.Generator().manual_seed(2))
+    region = fused(replaced, index, numbers(dtype, 2, 9), numbers(dtype, 6, 7))
+    assert len(region.steps) == 1
+
+
+def test_gradient_of_a_loss_by_class_is_one_kernel() -> None:
+    def gradient(logits: Tensor, target: Tensor, scale: Tensor) -> Tensor:
+        likely = logits.log_softmax(1)
+        _, weight = torch.ops.aten.nll_loss_forward(likely, target, None, 1, -100)
+        into = torch.ops.aten.nll_loss_backward(scale, likely, target, None, 1, -100, weight)
+        return torch.ops.aten._log_softmax_backward_data(into, likely, 1, logits.dtype)
+
+    region = fused(gradient, torch.randn(4, 11), torch.tensor([3, -100, 0, 10]), torch.tensor(2.0))
+    assert not any(step.into for step in launches(region))
