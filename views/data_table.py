@@ -2,126 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, Qt, Signal
+from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from views.sorting import SourceSorted, sort_rows
+from views.cells import RecordCells
+from views.record_model import Column, Record, RecordModel, Swatch
 from views.table_menu import add_table_menu, csv_text
 
-Index = QModelIndex | QPersistentModelIndex
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its title, its width in pixels, whether it holds figures, what it means."""
-
-    title: str
-    width: int
-    is_figure: bool = False
-    tip: str = ""
-
-
-@dataclass(frozen=True)
-class Record:
-    """A row: the texts shown, the values that sort and are written to CSV, and what is told when it is chosen."""
-
-    texts: tuple[str, ...]
-    values: tuple[Any, ...]
-    target: str = ""
-    tip: str = ""
-    color: QColor | None = None  # of the first column's text
-
-
-class RecordModel(QAbstractTableModel):
-    """Records under columns."""
-
-    def __init__(self, columns: list[Column], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.columns = columns
-        self.records: list[Record] = []
-
-    def set_records(self, records: list[Record]) -> None:
-        """Show other records."""
-        self.beginResetModel()
-        self.records = records
-        self.endResetModel()
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort the records; what has no value comes last in a falling order."""
-        if column >= 0:
-            sort_rows(self, self.records, lambda record: _key(record.values[column]), order)
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        """One row a record."""
-        return 0 if parent is not None and parent.isValid() else len(self.records)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        """The fixed columns."""
-        return 0 if parent is not None and parent.isValid() else len(self.columns)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Titles and what they mean."""
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        column = self.columns[section]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return column.title
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return column.tip or None
-        return _side(column) if role == Qt.ItemDataRole.TextAlignmentRole else None
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Texts and sort keys."""
-        if not index.isValid():
-            return None
-        record, column = self.records[index.row()], index.column()
-        if role == Qt.ItemDataRole.DisplayRole:
-            return record.texts[column]
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return record.tip or record.texts[column]
-        if role == Qt.ItemDataRole.ForegroundRole:
-            return record.color if column == 0 else None
-        return _side(self.columns[column]) if role == Qt.ItemDataRole.TextAlignmentRole else None
-
-
-class _Filter(SourceSorted):
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._words: list[str] = []
-
-    def set_text(self, text: str) -> None:
-        self._words = text.lower().split()
-        self.invalidate()
-
-    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
-        model = self.sourceModel()
-        if not self._words or not isinstance(model, RecordModel):
-            return True
-        text = " ".join(model.records[source_row].texts).lower()
-        return all(word in text for word in self._words)
+__all__ = ["Column", "DataTable", "Record", "Swatch"]
 
 
 class DataTable(QTableView):
     """Rows can be chosen, copied, and saved as CSV from the context menu."""
 
-    chosen = Signal(str)  # a record's target
+    chosen = Signal(str)  # a record's target, by a click or Enter
+    moved = Signal(str)  # a record's target, whenever the user comes to its row
 
-    def __init__(self, name: str, columns: list[Column], parent: QWidget | None = None) -> None:
+    def __init__(
+        self, name: str, columns: list[Column], parent: QWidget | None = None, *, swatch_column: int = -1
+    ) -> None:
         super().__init__(parent)
         self.records = RecordModel(columns, self)
-        self._sorter = _Filter(self)
-        self._sorter.setSourceModel(self.records)
-        self.setModel(self._sorter)
+        self._current = ""  # target of the row that is marked
+        self._is_quiet = False
+        self.setModel(self.records)
+        self._cells = RecordCells(self, self.records, swatch_column)
+        self.setMouseTracking(True)
         self.setAccessibleName(name)
         self.setSortingEnabled(True)
         self.setShowGrid(False)
@@ -142,33 +51,58 @@ class DataTable(QTableView):
         add_table_menu(self, self.csv_text)
         self.clicked.connect(self._tell)
         self.activated.connect(self._tell)
+        self.selectionModel().currentRowChanged.connect(self._moved)
 
-    def set_records(self, records: list[Record]) -> None:
-        """Show other rows, sorted as before."""
-        self.records.set_records(list(records))
-        self._sorter.sort_again()
+    def set_records(self, records: list[Record], text_of: Callable[[Record], str] | None = None) -> None:
+        """Show other rows, sorted and filtered as before. ``text_of`` is what the filter looks in, else the texts."""
+        self._is_quiet = True
+        self.records.set_records(records, text_of)
+        self._is_quiet = False
+        self.show_target(self._current)
 
     def set_filter(self, text: str) -> None:
         """Show only rows that hold every word of ``text``."""
-        self._sorter.set_text(text)
+        self._is_quiet = True
+        self.records.set_filter(text)
+        self._is_quiet = False
+        self.show_target(self._current)
+
+    def show_target(self, target: str) -> None:
+        """Mark the row with this target, without a signal; none where no row has it."""
+        self._is_quiet = True
+        self._current = target
+        row = self.records.row_of(target) if target else -1
+        if row >= 0:
+            flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+            index = self.records.index(row, 0)
+            self.selectionModel().setCurrentIndex(index, flags)
+            self.scrollTo(index)
+        else:
+            self.selectionModel().clear()
+        self._is_quiet = False
 
     def csv_text(self) -> str:
         """The rows as they are sorted and filtered, with plain values."""
-        rows = (self._sorter.mapToSource(self._sorter.index(row, 0)).row() for row in range(self._sorter.rowCount()))
         header = [column.title for column in self.records.columns]
-        return csv_text(header, (self.records.records[row].values for row in rows))
+        return csv_text(header, (record.values for record in self.records.shown))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """The row below the mouse is lit."""
+        super().mouseMoveEvent(event)
+        self._cells.hover(self.indexAt(event.position().toPoint()).row())
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """No row is."""
+        super().leaveEvent(event)
+        self._cells.hover(-1)
+
+    def _moved(self, current: QModelIndex, previous: QModelIndex) -> None:
+        if current.isValid() and not self._is_quiet:
+            self._current = self.records.shown[current.row()].target
+            if self._current:
+                self.moved.emit(self._current)
 
     def _tell(self, index: QModelIndex) -> None:
-        target = self.records.records[self._sorter.mapToSource(index).row()].target if index.isValid() else ""
+        target = self.records.shown[index.row()].target if index.isValid() else ""
         if target:
             self.chosen.emit(target)
-
-
-def _key(value: Any) -> tuple[int, Any]:
-    """Numbers before texts; what is missing before both."""
-    return (0, 0) if value is None else (1, value) if isinstance(value, int | float) else (2, str(value))
-
-
-def _side(column: Column) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignRight if column.is_figure else Qt.AlignmentFlag.AlignLeft
-    return side | Qt.AlignmentFlag.AlignVCenter

@@ -58,9 +58,9 @@ class LifecycleChart(Chart):
         texts = [f"{figure} {what}." for figure, what in headlines(graph)]
         texts += [f"{step} {fmt.milliseconds(ms)}." for step, ms in lifecycle(graph)]
         self.setAccessibleDescription(" ".join(texts))
-        self.update()
+        self.redraw()
 
-    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
+    def paint_base(self, painter: QPainter, area: QRectF) -> None:
         """Figures, then stations."""
         theme = self.theme
         figures = headlines(self._graph)

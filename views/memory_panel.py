@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.memory_plan import live_at, live_bytes
 from compiler.report import BufferPlan, Memory
 from views import format as fmt
-from views.charts.memory_map import MemoryMap, live_at, live_bytes
+from views.charts.memory_map import MemoryMap, MemoryView, memory_view
 from views.index import RegionIndex
 from views.selection import Selection
 from views.theme import Theme
-from views.units_table import unit_color
+from views.when_seen import WhenSeen
 from views.widgets import as_panel, label
+
+
+@dataclass(frozen=True)
+class _Made:
+    index: RegionIndex
+    view: MemoryView
+    text: str
 
 
 class MemoryPanel(QWidget):
@@ -23,42 +33,46 @@ class MemoryPanel(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
-        self._index: RegionIndex | None = None
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 14, 4)
         column.setSpacing(2)
-        self._facts = label("", "muted", wrap=True)
+        self._facts = label("", "muted", wrap=True, selectable=True)
         column.addWidget(self._facts)
         self.map = MemoryMap(theme)
         self.map.node_chosen.connect(self.node_chosen)
         column.addWidget(self.map, 1)
+        self._content = WhenSeen(self)
+        self._content.made.connect(self._show)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make what was asked for while hidden."""
+        super().showEvent(event)
+        self._content.seen()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        self._theme = theme
         self.map.set_theme(theme)
 
     def set_region(self, index: RegionIndex) -> None:
         """Show the plan of another region."""
-        self._index = index
-        memory = index.region.memory
-        self._facts.setText(memory_text(memory, index))
-        self.map.setVisible(bool(memory.buffers))
-        self.map.set_memory(memory, self._color, self._lines, lambda step: step_name(index, step))
+        self._content.request(lambda: _make(index))
 
     def show_selection(self, selection: Selection) -> None:
         """Mark the buffers of what is selected."""
         self.map.show_nodes(selection.nodes)
 
-    def _color(self, buffer: BufferPlan) -> QColor:
-        assert self._index is not None
-        return unit_color(self._index.unit_of(buffer.node), self._index, self._theme)
+    def _show(self, made: _Made) -> None:
+        index = made.index
+        self._facts.setText(made.text)
+        self.map.setVisible(bool(made.view.memory.buffers))
+        self.map.set_view(made.view, lambda buffer: buffer_lines(buffer, index), lambda step: step_name(index, step))
 
-    def _lines(self, buffer: BufferPlan) -> list[str]:
-        assert self._index is not None
-        return buffer_lines(buffer, self._index)
+
+def _make(index: RegionIndex) -> _Made:
+    memory = index.region.memory
+    view = memory_view(memory, lambda node: index.group_colors.get(index.unit_of(node), -1))
+    return _Made(index, view, memory_text(memory, index))
 
 
 def step_name(index: RegionIndex, step: int) -> str:
@@ -84,11 +98,11 @@ def buffer_lines(buffer: BufferPlan, index: RegionIndex) -> list[str]:
 def memory_text(memory: Memory, index: RegionIndex) -> str:
     """The plan and its peak in two sentences."""
     live = live_bytes(memory)
-    if not live:
+    if not len(live):
         return "This region keeps no intermediate buffers."
     reused = sum(1 for buffer in memory.buffers if buffer.reuses)
-    peak = max(live)
-    step = live.index(peak)
+    step = int(live.argmax())
+    peak = int(live[step])
     there = live_at(memory, step)
     largest = ", ".join(f"{buffer.node} ({fmt.size(buffer.bytes)})" for buffer in there[:3])
     more = f" and {len(there) - 3} more" if len(there) > 3 else ""

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.roofline import Point
+from compiler.report import Target
 from views import format as fmt
-from views.charts.roofline_chart import RooflineChart
+from views.charts.roofline_chart import Cloud, RooflineChart, cloud
 from views.data_table import Column, DataTable, Record
 from views.index import RegionIndex
 from views.theme import Theme
-from views.units_table import unit_color
+from views.when_seen import WhenSeen
 from views.widgets import as_panel, label
 
 _TABLE_FROM = 700  # pixels of width from which the table has room beside the plot
+
+
+@dataclass(frozen=True)
+class _Made:
+    cloud: Cloud
+    target: Target
+    text: str
+    records: list[Record]
 
 
 class RooflinePanel(QWidget):
@@ -24,13 +36,11 @@ class RooflinePanel(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme
-        self._index: RegionIndex | None = None
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 8, 4)
         column.setSpacing(4)
-        self._facts = label("", "muted", wrap=True)
+        self._facts = label("", "muted", wrap=True, selectable=True)
         column.addWidget(self._facts)
         row = QHBoxLayout()
         row.setSpacing(10)
@@ -48,25 +58,40 @@ class RooflinePanel(QWidget):
         self.table.chosen.connect(self.unit_chosen)
         row.addWidget(self.table)
         column.addLayout(row, 1)
+        self._content = WhenSeen(self)
+        self._content.made.connect(self._show)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make what was asked for while hidden."""
+        super().showEvent(event)
+        self._content.seen()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        self._theme = theme
         self.chart.set_theme(theme)
 
     def set_region(self, index: RegionIndex) -> None:
         """Another region."""
-        self._index = index
-        found = list(index.points.values())
-        self.chart.set_points(found, index.report.target, lambda unit: unit_color(unit, index, self._theme))
-        self.chart.setVisible(bool(found))
-        self.table.setVisible(bool(found))
-        self._facts.setText(facts_text(found, index.report.target.title))
-        self.table.set_records([_record(p) for p in sorted(found, key=lambda p: (-p.wasted_us, -p.time.us))])
+        self._content.request(lambda: _make(index))
+
+    def _show(self, made: _Made) -> None:
+        found = bool(made.cloud.points)
+        self.chart.set_cloud(made.cloud, made.target)
+        self.chart.setVisible(found)
+        self.table.setVisible(found)
+        self._facts.setText(made.text)
+        self.table.set_records(made.records)
 
     def show_unit(self, unit: str) -> None:
         """Mark a unit."""
         self.chart.show_unit(unit)
+
+
+def _make(index: RegionIndex) -> _Made:
+    found = list(index.points.values())
+    target = index.report.target
+    records = [_record(p) for p in sorted(found, key=lambda p: (-p.wasted_us, -p.time.us))]
+    return _Made(cloud(found, index.group_colors), target, facts_text(found, target.title), records)
 
 
 def facts_text(points: list[Point], gpu: str) -> str:

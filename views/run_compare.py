@@ -52,9 +52,9 @@ class ComparePlot(Chart):
         self._modes, self._found = (a, b), found
         texts = [f"{figure}: {sentence(a, b, one)}" for figure, one in found.items()]
         self.setAccessibleDescription(" ".join(texts))
-        self.update()
+        self.redraw()
 
-    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
+    def paint_base(self, painter: QPainter, area: QRectF) -> None:
         """The sentences, and below each its interval."""
         theme = self.theme
         if not self._found:

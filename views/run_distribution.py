@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QMouseEvent, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QMouseEvent, QPainter, QPen
 
 from app.statistics import common_bins, percentiles, shares
 from views import format as fmt
 from views.charts.chart import BOTTOM, Chart, draw_axes, draw_tip
 from views.charts.scale import Scale
+from views.charts.shapes import polygon, steps
 from views.run_facets import CPU_LABEL, GPU_LABEL, mode_color
 from views.run_record import RunRecord, Times, mode_title
 from views.theme import Theme
@@ -73,24 +74,38 @@ class DistributionPlot(Chart):
                 Histogram(mode, *shares(times, edges), percentiles(times)) for mode, times in values.items()
             ]
             self._panels.append(Panel(title, edges, histograms))
-        self.update()
+        self.redraw()
 
-    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
+    def paint_base(self, painter: QPainter, area: QRectF) -> None:
         """Both panels."""
         if not any(panel.histograms for panel in self._panels):
             painter.setPen(self.theme.muted)
             painter.drawText(area, Qt.AlignmentFlag.AlignCenter, "Nothing was recorded of the modes that are on.")
             return
+        for panel, box in zip(self._panels, self._boxes(area), strict=True):
+            self._paint_panel(painter, panel, box)
+
+    def paint_hover(self, painter: QPainter, area: QRectF) -> None:
+        """The shares of the bin below the mouse."""
+        if self._mouse is None:
+            return
+        for panel, box in zip(self._panels, self._boxes(area), strict=False):
+            if panel.histograms and box.contains(self._mouse):
+                lines = self._lines(panel, self._x(panel, box))
+                draw_tip(painter, self.theme, box, self._mouse.x(), self._mouse.y(), lines)
+
+    def _boxes(self, area: QRectF) -> list[QRectF]:
         gap = 26.0
         width = (area.width() - 24 - gap) / 2
-        for number, panel in enumerate(self._panels):
-            left = area.left() + 12 + number * (width + gap)
-            box = QRectF(left, area.top() + _HEAD + 4, width, area.height() - _HEAD - 4 - BOTTOM)
-            self._paint_panel(painter, panel, box)
+        left, height = area.left() + 12, area.height() - _HEAD - 4 - BOTTOM
+        return [QRectF(left + number * (width + gap), area.top() + _HEAD + 4, width, height) for number in (0, 1)]
+
+    def _x(self, panel: Panel, box: QRectF) -> Scale:
+        return Scale(float(panel.edges[0]), float(panel.edges[-1]), box.left(), box.right(), self._log)
 
     def _paint_panel(self, painter: QPainter, panel: Panel, box: QRectF) -> None:
         theme, edges = self.theme, panel.edges
-        x = Scale(float(edges[0]), float(edges[-1]), box.left(), box.right(), self._log)
+        x = self._x(panel, box)
         y = Scale(0.0, 1.12, box.bottom(), box.top())  # each mode by its own peak: a narrow one must not hide the rest
         font = theme.ui_font(9.5)
         font.setWeight(QFont.Weight.DemiBold)
@@ -105,8 +120,6 @@ class DistributionPlot(Chart):
             _paint_histogram(painter, histogram, edges, mode_color(histogram.mode, theme), x, y)
         painter.restore()
         self._paint_beyond(painter, panel, box)
-        if self._mouse is not None and box.contains(self._mouse):
-            draw_tip(painter, theme, box, self._mouse.x(), self._mouse.y(), self._lines(panel, x))
 
     def _paint_beyond(self, painter: QPainter, panel: Panel, box: QRectF) -> None:
         """How much lies to the right of the axis."""
@@ -143,15 +156,17 @@ class DistributionPlot(Chart):
 
 def _paint_histogram(painter: QPainter, histogram: Histogram, edges: Times, color: QColor, x: Scale, y: Scale) -> None:
     peak = float(histogram.shares.max()) or 1.0
-    outline: list[QPointF] = [QPointF(x.px(float(edges[0])), y.px(0.0))]
-    for place, share in enumerate(histogram.shares):
-        outline += [QPointF(x.px(float(edge)), y.px(float(share) / peak)) for edge in edges[place : place + 2]]
-    outline.append(QPointF(x.px(float(edges[-1])), y.px(0.0)))
+    at, heights = steps(edges, histogram.shares / peak)
+    floor = y.px(0.0)
+    outline = polygon(
+        np.concatenate([[x.px(float(edges[0]))], x.pixels(at), [x.px(float(edges[-1]))]]),
+        np.concatenate([[floor], y.pixels(heights), [floor]]),
+    )
     fill = QColor(color)
     fill.setAlphaF(0.22)
     painter.setBrush(fill)
     painter.setPen(QPen(color, 1.4))
-    painter.drawPolygon(QPolygonF(outline))
+    painter.drawPolygon(outline)
     for name, value, reach in zip(("p50", "p90", "p99"), histogram.marks, (1.0, 0.55, 0.3), strict=True):
         style = Qt.PenStyle.SolidLine if name == "p50" else Qt.PenStyle.DotLine
         painter.setPen(QPen(color, 1.2, style))

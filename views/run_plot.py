@@ -15,20 +15,21 @@ from PySide6.QtGui import (
     QPainter,
     QPainterPath,
     QPen,
-    QPolygonF,
     QWheelEvent,
 )
 
 from views import format as fmt
 from views.charts.chart import BOTTOM, LEFT, Chart, draw_axes, draw_legend, draw_tip
 from views.charts.scale import Scale
+from views.charts.shapes import polygon
 from views.run_facets import Curve, Facet, facets
-from views.run_record import RunRecord, mode_title
+from views.run_record import RunRecord, Times, mode_title
 from views.theme import Theme, mix
 
 _HEAD = 24.0  # titles and keys above the plots
 _NEAR = 9.0  # pixels around an outlier's mark that count as on it
 _LEAST_SPAN = 20
+_ENOUGH = 4000
 _STANDS_OUT = 5.0  # pixels above the median from which an outlier is marked
 
 
@@ -56,7 +57,8 @@ class RunPlot(Chart):
         self._log = False
         self._view: tuple[int, int] | None = None
         self._facets: list[Facet] = []
-        self._boxes: list[tuple[QRectF, Scale, Scale]] = []
+        self._shown: list[Facet] = []  # the facets that hold anything
+        self._limits = (0.0, 1.0)  # of the time axis, in microseconds
         self._pick: tuple[str, int] | None = None
         self._mouse: QPointF | None = None
         self._press: tuple[QPointF, tuple[int, int]] | None = None
@@ -75,7 +77,7 @@ class RunPlot(Chart):
     def set_log(self, on: bool) -> None:
         """Logarithmic times, for modes that are far apart."""
         self._log = on
-        self.update()
+        self.redraw()
 
     def set_layout(self, layout: str) -> None:
         """One of LAYOUTS."""
@@ -107,29 +109,34 @@ class RunPlot(Chart):
 
     def _refresh(self) -> None:
         self._facets = facets(self._record, self._modes, self._layout, self.theme, self._view)
-        self.update()
+        self._shown = [facet for facet in self._facets if facet.curves and facet.span[1] > facet.span[0]]
+        self._limits = self._range(self._shown) if self._shown else (0.0, 1.0)
+        self.redraw()
 
-    # Painting
-
-    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
-        """Facets beside each other on one time axis."""
-        theme = self.theme
-        self._boxes = []
-        shown = [facet for facet in self._facets if facet.curves and facet.span[1] > facet.span[0]]
-        if not shown:
-            painter.setPen(theme.muted)
-            painter.drawText(area, Qt.AlignmentFlag.AlignCenter, "Start to see iterations as they come.")
-            return
-        low, high = self._range(shown)
-        gap = 18.0
-        width = (area.width() - LEFT - 8 - gap * (len(shown) - 1)) / len(shown)
-        for number, facet in enumerate(shown):
+    def _boxes(self, area: QRectF) -> list[tuple[QRectF, Scale, Scale]]:
+        """Where each facet is, with its axes."""
+        gap, made = 18.0, []
+        low, high = self._limits
+        width = (area.width() - LEFT - 8 - gap * (len(self._shown) - 1)) / max(len(self._shown), 1)
+        for number, facet in enumerate(self._shown):
             box = QRectF(area.left() + LEFT + number * (width + gap), area.top() + _HEAD + 4, width, 0)
             box.setBottom(area.bottom() - BOTTOM)
             first, end = self._view or facet.span
             x = Scale(first, max(end, first + _LEAST_SPAN if self._view else first + 100), box.left(), box.right())
-            y = Scale(low, high, box.bottom(), box.top(), self._log)
-            titles = ("iteration" if number == len(shown) - 1 else " ", "µs" if number == 0 else "")
+            made.append((box, x, Scale(low, high, box.bottom(), box.top(), self._log)))
+        return made
+
+    # Painting
+
+    def paint_base(self, painter: QPainter, area: QRectF) -> None:
+        """Facets beside each other on one time axis."""
+        theme = self.theme
+        if not self._shown:
+            painter.setPen(theme.muted)
+            painter.drawText(area, Qt.AlignmentFlag.AlignCenter, "Start to see iterations as they come.")
+            return
+        for number, (facet, (box, x, y)) in enumerate(zip(self._shown, self._boxes(area), strict=True)):
+            titles = ("iteration" if number == len(self._shown) - 1 else " ", "µs" if number == 0 else "")
             self._paint_head(painter, facet, box)
             self._paint_shades(painter, facet, box, x)
             draw_axes(painter, theme, box, x, y, titles)
@@ -139,19 +146,24 @@ class RunPlot(Chart):
                 _paint_curve(painter, curve, box, x, y)
             for curve in facet.curves:
                 self._paint_outliers(painter, curve, box, x, y)
+            painter.restore()
+
+    def paint_marks(self, painter: QPainter, area: QRectF) -> None:
+        """The iteration that was picked."""
+        for facet, (box, x, y) in zip(self._shown, self._boxes(area), strict=True):
+            painter.save()
+            painter.setClipRect(box.adjusted(-1, -5, 5, 1))
             self._paint_pick(painter, facet, box, x, y)
             painter.restore()
-            self._boxes.append((box, x, y))
-        self._paint_tip(painter, area, shown)
 
     def _range(self, shown: list[Facet]) -> tuple[float, float]:
         """The time axis that all facets share; what lies far above it is marked at its top."""
         parts = [self._seen(curve) for facet in shown for curve in facet.curves]
-        values = np.concatenate([part for part in parts if len(part)] or [np.ones(1)])
-        usual = max((float(np.quantile(part, 0.985)) for part in parts if len(part)), default=1.0)
-        top = min(float(values.max()) * 1.08, usual * 1.5)
+        parts = [part for part in parts if len(part)] or [np.ones(1)]
+        usual = max(float(np.quantile(_some(part), 0.985)) for part in parts)
+        top = min(max(float(part.max()) for part in parts) * 1.08, usual * 1.5)
         if self._log:
-            return max(float(values.min()) * 0.8, 0.1), max(top * 1.3, 0.2)
+            return max(min(float(part.min()) for part in parts) * 0.8, 0.1), max(top * 1.3, 0.2)
         return 0.0, _round_up(max(top, 1e-3))
 
     def _seen(self, curve: Curve) -> np.ndarray:
@@ -203,13 +215,27 @@ class RunPlot(Chart):
         painter.restore()
 
     def _paint_outliers(self, painter: QPainter, curve: Curve, box: QRectF, x: Scale, y: Scale) -> None:
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self.theme.danger)
-        usual = y.px(float(np.median(curve.values))) if curve.outliers else 0.0
-        for position in curve.outliers:
-            at, value = x.px(curve.first + position), float(curve.values[position])
-            if box.left() <= at <= box.right() + 1 and usual - y.px(value) > _STANDS_OUT:
-                painter.drawPath(_mark(at, y.px(value), value > y.high, box.top()))
+        """Dots, or arrows at the top where they lie above the axis; what would cover each other is marked once."""
+        if not curve.outliers:
+            return
+        positions = np.array(curve.outliers)
+        values = curve.values[positions]
+        at, height = x.pixels(curve.first + positions), y.pixels(values)
+        usual = y.px(float(np.median(_some(curve.values))))
+        seen = (box.left() <= at) & (at <= box.right() + 1) & (usual - height > _STANDS_OUT)
+        above = seen & (values > y.high)
+        color = self.theme.danger
+        painter.setPen(QPen(color, 5.6, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+        dots = _apart(at[seen & ~above], height[seen & ~above])
+        painter.drawPoints(polygon(*dots))
+        arrows = QPainterPath()
+        for left in np.unique(np.round(at[above] / 3)) * 3:
+            arrows.moveTo(left - 5, box.top() + 6)
+            arrows.lineTo(left + 5, box.top() + 6)
+            arrows.lineTo(left, box.top() - 3)
+            arrows.closeSubpath()
+        arrows.setFillRule(Qt.FillRule.WindingFill)
+        painter.fillPath(arrows, color)
 
     def _paint_pick(self, painter: QPainter, facet: Facet, box: QRectF, x: Scale, y: Scale) -> None:
         at = self._position_in(facet)
@@ -231,10 +257,11 @@ class RunPlot(Chart):
             return self._record.run_number(*self._pick)
         return self._pick[1] if any(curve.mode == self._pick[0] for curve in facet.curves) else None
 
-    def _paint_tip(self, painter: QPainter, area: QRectF, shown: list[Facet]) -> None:
+    def paint_hover(self, painter: QPainter, area: QRectF) -> None:
+        """The figures of the iteration below the mouse."""
         if self._mouse is None or self._press is not None:
             return
-        for (box, x, _), facet in zip(self._boxes, shown, strict=True):
+        for (box, x, _), facet in zip(self._boxes(area), self._shown, strict=True):
             if not box.contains(self._mouse):
                 continue
             number = round(x.value(self._mouse.x()))
@@ -257,8 +284,7 @@ class RunPlot(Chart):
 
     def _hit(self, at: QPointF) -> tuple[str, int] | None:
         """(mode, number in the mode) of the outlier near a point, else of the iteration below it."""
-        shown = [facet for facet in self._facets if facet.curves and facet.span[1] > facet.span[0]]
-        for (box, x, y), facet in zip(self._boxes, shown, strict=False):
+        for (box, x, y), facet in zip(self._boxes(QRectF(self.rect())), self._shown, strict=True):
             if not box.adjusted(-4, -8, 6, 4).contains(at):
                 continue
             best: tuple[float, Curve, int] | None = None
@@ -305,12 +331,12 @@ class RunPlot(Chart):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, or show the iteration below the mouse."""
         self._mouse = event.position()
-        if self._press is not None and self._boxes:
+        if self._press is not None and self._shown:
             start, (first, end) = self._press
             moved = start.x() - event.position().x()
             if abs(moved) > 4 or self._dragged:
                 self._dragged = True
-                by = round(moved * (end - first) / max(self._boxes[0][0].width(), 1.0))
+                by = round(moved * (end - first) / max(self._boxes(QRectF(self.rect()))[0][0].width(), 1.0))
                 self._view = (first + by, end + by)
                 self._refresh()
                 return
@@ -337,7 +363,8 @@ class RunPlot(Chart):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom about the mouse."""
-        box = next((b for b in self._boxes if b[0].left() <= event.position().x() <= b[0].right()), None)
+        boxes = self._boxes(QRectF(self.rect()))
+        box = next((b for b in boxes if b[0].left() <= event.position().x() <= b[0].right()), None)
         if box is None:
             return
         first, end = self._span()
@@ -373,32 +400,31 @@ def _paint_curve(painter: QPainter, curve: Curve, box: QRectF, x: Scale, y: Scal
         values = np.stack([np.minimum.reduceat(values, edges), np.maximum.reduceat(values, edges)], 1).ravel()
         numbers = np.repeat(numbers[edges], 2)
     clipped = np.clip(values, y.low if y.log else None, y.high * 1.2)
-    points = [QPointF(x.px(float(n)), y.px(float(v))) for n, v in zip(numbers, clipped, strict=True)]
+    points = polygon(x.pixels(numbers), y.pixels(clipped))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     if len(points) * 6 < columns:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(curve.color)
-        for point in points:
+        for point in points.toList():
             painter.drawEllipse(point, 2.2, 2.2)
         painter.setBrush(Qt.BrushStyle.NoBrush)
     dense = len(points) > columns / 4  # smoothing thousands of strokes is slow, and shows nothing more
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, not dense)
     painter.setPen(QPen(curve.color, 1.0 if dense else 1.4))
-    painter.drawPolyline(QPolygonF(points))
+    painter.drawPolyline(points)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
 
-def _mark(x: float, y: float, above: bool, top: float) -> QPainterPath:
-    """An outlier's sign: a dot, or an arrow at the top where it lies above the axis."""
-    path = QPainterPath()
-    if above:
-        path.moveTo(x - 5, top + 6)
-        path.lineTo(x + 5, top + 6)
-        path.lineTo(x, top - 3)
-        path.closeSubpath()
-    else:
-        path.addEllipse(QPointF(x, y), 2.8, 2.8)
-    return path
+def _apart(x: Times, y: Times) -> tuple[Times, Times]:
+    """Points without those that fall on another's place, to three pixels."""
+    places = np.round(x / 3) * 65536 + np.round(y / 3)
+    _, first = np.unique(places, return_index=True)
+    return x[first], y[first]
+
+
+def _some(values: Times) -> Times:
+    """Enough of many values to tell where most of them lie."""
+    return values[:: max(1, len(values) // _ENOUGH)]
 
 
 def _shade(theme: Theme) -> QColor:

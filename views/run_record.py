@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,18 +71,41 @@ class Series:
     cpu: Times
     gpu: Times
     warm: NDArray[np.bool_]
+    known_far: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # outliers, where a larger series told them
 
     @property
     def recorded(self) -> tuple[Times, Times]:
         """(CPU, GPU) without the warm-up."""
         return self.cpu[~self.warm], self.gpu[~self.warm]
 
+    @cached_property
+    def _far(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions that are far above the rest, by CPU and by GPU time; the warm-up is apart."""
+        if self.known_far is not None:
+            return self.known_far
+        kept = np.flatnonzero(~self.warm)
+        cpu, gpu = (np.array(outliers(values[kept]), np.int64) for values in (self.cpu, self.gpu))
+        return kept[cpu], kept[gpu]
+
+    @cached_property
+    def percentiles(self) -> tuple[tuple[float, float, float], tuple[float, float, float]] | None:
+        """p50, p90 and p99 of CPU and of GPU time; None without a recorded iteration."""
+        cpu, gpu = self.recorded
+        return (percentiles(cpu), percentiles(gpu)) if len(cpu) else None
+
     def outliers(self, figure: str = "") -> list[int]:
         """Positions of iterations whose "CPU" or "GPU" time (any, for "") is far above the rest's, warm-up apart."""
-        kept = np.flatnonzero(~self.warm)
-        found = set(outliers(self.cpu[kept])) if figure != "GPU" else set()
-        found |= set(outliers(self.gpu[kept])) if figure != "CPU" else set()
-        return [int(kept[i]) for i in sorted(found)]
+        cpu, gpu = self._far
+        found = cpu if figure == "CPU" else gpu if figure == "GPU" else np.union1d(cpu, gpu)
+        return found.tolist()
+
+    def latest(self, count: int) -> Series:
+        """The last ``count`` iterations; of a whole recording, its outliers stay what they are in the whole."""
+        drop = len(self.cpu) - count
+        if drop <= 0:
+            return self
+        cpu, gpu = (far[far >= drop] - drop for far in self._far)
+        return Series(self.mode, self.first + drop, self.cpu[drop:], self.gpu[drop:], self.warm[drop:], (cpu, gpu))
 
 
 class RunRecord:
@@ -96,7 +120,7 @@ class RunRecord:
         self._dropped = 0  # iterations that came before those in the arrays
         self._dropped_of: dict[str, int] = {}
         self._modes: list[str] = []
-        self._measured: dict[str, Measurement] = {}
+        self._measured: dict[str, Series] = {}
         self._segments: list[Segment] = []
 
     def add(self, mode: str, cpu_us: Sequence[float], gpu_us: Sequence[float], *, warmup: bool = False) -> None:
@@ -126,7 +150,10 @@ class RunRecord:
 
     def set_measured(self, measurement: Measurement) -> None:
         """Let a whole recording stand for its mode."""
-        self._measured[measurement.mode] = measurement
+        warm = len(measurement.warmup_cpu_samples)
+        cpu = np.array([*measurement.warmup_cpu_samples, *measurement.cpu_samples], np.float64)
+        gpu = np.array([*measurement.warmup_gpu_samples, *measurement.gpu_samples], np.float64)
+        self._measured[measurement.mode] = Series(measurement.mode, 0, cpu, gpu, np.arange(len(cpu)) < warm)
 
     @property
     def first(self) -> int:
@@ -176,27 +203,22 @@ class RunRecord:
         """A mode's iterations; only the ``latest`` ones where that is given."""
         measured = self._measured.get(mode)
         if measured is not None:
-            cpu = np.array([*measured.warmup_cpu_samples, *measured.cpu_samples])
-            gpu = np.array([*measured.warmup_gpu_samples, *measured.gpu_samples])
-            warm = np.arange(len(cpu)) < len(measured.warmup_cpu_samples)
-            first = 0
-        else:
-            number = self._modes.index(mode) if mode in self._modes else -1
-            chosen = np.flatnonzero(self._mode[: self._filled] == number)
-            cpu, gpu, warm = self._cpu[chosen], self._gpu[chosen], self._warm[chosen]
-            first = self._dropped_of.get(mode, 0)
-        if latest is not None and len(cpu) > latest:
-            first += len(cpu) - latest
-            cpu, gpu, warm = cpu[-latest:], gpu[-latest:], warm[-latest:]
-        return Series(mode, first, cpu, gpu, warm)
+            return measured if latest is None else measured.latest(latest)
+        number = self._modes.index(mode) if mode in self._modes else -1
+        chosen = np.flatnonzero(self._mode[: self._filled] == number)
+        first = self._dropped_of.get(mode, 0)
+        if latest is not None and len(chosen) > latest:
+            first += len(chosen) - latest
+            chosen = chosen[-latest:]
+        return Series(mode, first, self._cpu[chosen], self._gpu[chosen], self._warm[chosen])
 
     def rows(self) -> list[Row]:
         """One row a mode with recorded iterations."""
         rows = []
         for mode in self.modes:
-            cpu, gpu = self.series(mode).recorded
-            if len(cpu):
-                rows.append(Row(mode, len(cpu), percentiles(cpu), percentiles(gpu), None))
+            series = self.series(mode)
+            if series.percentiles is not None:
+                rows.append(Row(mode, int((~series.warm).sum()), *series.percentiles, None))
         eager = next((row.iteration_us for row in rows if row.mode == "eager"), None)
         if eager is None:
             return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from PySide6.QtCore import QAbstractTableModel, QSortFilterProxyModel, Qt
+from PySide6.QtCore import QAbstractTableModel, Qt
 
 RowT = TypeVar("RowT")
 
@@ -21,20 +21,3 @@ def sort_rows(model: QAbstractTableModel, rows: list[RowT], key: Callable[[RowT]
     after = [model.index(new_row[index.row()], index.column()) for index in before]
     model.changePersistentIndexList(before, after)
     model.layoutChanged.emit()
-
-
-class SourceSorted(QSortFilterProxyModel):
-    """A filter that leaves sorting to its source: asking Python for keys pair by pair would be slow."""
-
-    def __init__(self, parent: Any = None) -> None:
-        super().__init__(parent)
-        self._sorted = (-1, Qt.SortOrder.AscendingOrder)
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort the source."""
-        self._sorted = (column, order)
-        self.sourceModel().sort(column, order)
-
-    def sort_again(self) -> None:
-        """The source has other rows: put them in the same order."""
-        self.sourceModel().sort(*self._sorted)

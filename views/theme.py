@@ -9,6 +9,8 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
 UI_FAMILIES = ("Inter", "Inter Variable", "Segoe UI", "SF Pro Text", "Noto Sans", "Roboto", "DejaVu Sans")
 MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Consolas", "Noto Sans Mono", "DejaVu Sans Mono")
 
+GROUP_COLORS = 12  # of a theme; more groups share them in turn
+
 
 @dataclass(frozen=True)
 class Syntax:

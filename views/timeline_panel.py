@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from compiler.report import Report, Trace, TraceEvent
@@ -11,7 +11,8 @@ from views import format as fmt
 from views.charts.gantt import CPU_LANE, Band, Gantt, busy_share, lanes_of
 from views.index import group_colors
 from views.run_record import in_order, mode_title
-from views.theme import Theme
+from views.theme import GROUP_COLORS, Theme
+from views.when_seen import WhenSeen
 from views.widgets import as_panel, label
 
 _NONE = (
@@ -29,7 +30,6 @@ class TimelinePanel(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._report: Report | None = None
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 6, 4)
@@ -43,52 +43,62 @@ class TimelinePanel(QWidget):
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setWidget(self.gantt)
         column.addWidget(self._scroll, 1)
+        self._scroll.hide()
+        self._content = WhenSeen(self)
+        self._content.made.connect(self._show)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make what was asked for while hidden."""
+        super().showEvent(event)
+        self._content.seen()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
         self.gantt.set_theme(theme)
-        self._fill()
+        self.gantt.set_bands(self.gantt.bands, _colors(theme))
 
     def set_report(self, report: Report) -> None:
         """Show the traces of another report."""
-        self._report = report
-        self._fill()
+        self._content.request(lambda: bands_of(report))
 
     def show_unit(self, region: str, unit: str) -> None:
         """Mark the launches and kernels of a unit."""
         self.gantt.show_unit(f"{region}/{unit}" if unit else "")
 
-    def _fill(self) -> None:
-        report = self._report
-        traces = report.traces if report is not None else []
-        self._scroll.setVisible(bool(traces))
-        self._note.setText(_HONEST if traces else _NONE)
-        if report is None:
-            return
-        theme = self._theme
-        colors: list[QColor] = [theme.cpu_curve, theme.extern_border, *theme.group_colors]
-        numbers = {
-            f"{region.name}/{group}": 2 + number % len(theme.group_colors)
-            for region in report.regions
-            for group, number in group_colors(region.groups).items()
-        }
-
-        def number_of(event: TraceEvent) -> int:
-            return 0 if event.lane == CPU_LANE else numbers.get(event.unit, 1)
-
-        order = {mode: place for place, mode in enumerate(in_order(trace.mode for trace in traces))}
-        bands = [
-            Band(f"{mode_title(trace.mode)} on {trace.gpu}", trace_sentence(trace), trace, lanes_of(trace, number_of))
-            for trace in sorted(traces, key=lambda trace: order[trace.mode])
-        ]
-        self.gantt.set_bands(bands, colors)
+    def _show(self, bands: list[Band]) -> None:
+        self._scroll.setVisible(bool(bands))
+        self._note.setText(_HONEST if bands else _NONE)
+        self.gantt.set_bands(bands, _colors(self._theme))
         self.gantt.setAccessibleDescription(" ".join(f"{band.title}: {band.note}" for band in bands))
 
     def _chosen(self, event: TraceEvent) -> None:
         region, _, unit = event.unit.partition("/")
         if unit:
             self.unit_chosen.emit(region, unit)
+
+
+def _colors(theme: Theme) -> list[QColor]:
+    """What the lanes' colour numbers stand for: launches, work of no group, then groups."""
+    return [theme.cpu_curve, theme.extern_border, *theme.group_colors]
+
+
+def bands_of(report: Report) -> list[Band]:
+    """The traces of a report, eager's first."""
+    numbers = {
+        f"{region.name}/{group}": 2 + number % GROUP_COLORS
+        for region in report.regions
+        for group, number in group_colors(region.groups).items()
+    }
+
+    def number_of(event: TraceEvent) -> int:
+        return 0 if event.lane == CPU_LANE else numbers.get(event.unit, 1)
+
+    order = {mode: place for place, mode in enumerate(in_order(trace.mode for trace in report.traces))}
+    return [
+        Band(f"{mode_title(trace.mode)} on {trace.gpu}", trace_sentence(trace), trace, lanes_of(trace, number_of))
+        for trace in sorted(report.traces, key=lambda trace: order[trace.mode])
+    ]
 
 
 def trace_sentence(trace: Trace) -> str:

@@ -2,156 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
 
-from PySide6.QtCore import (
-    QAbstractTableModel,
-    QItemSelectionModel,
-    QModelIndex,
-    QPersistentModelIndex,
-    QRect,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QLineEdit, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from compiler.report import ExternCall, Group
 from views import format as fmt
+from views.data_table import Column, DataTable, Record, Swatch
 from views.index import RegionIndex, Unit
-from views.sorting import SourceSorted, sort_rows
-from views.table_menu import add_table_menu, csv_text
+from views.table_menu import csv_text
 from views.theme import Theme
 from views.widgets import as_panel
 
-Index = QModelIndex | QPersistentModelIndex
-COLUMNS = ("#", "Name", "Time", "Wasted", "Bytes", "FLOPs", "Kind")
-WASTED = COLUMNS.index("Wasted")
-NAME_ROLE = Qt.ItemDataRole.UserRole + 1
-_WIDTHS = (30, 108, 76, 72, 76, 92, 80)
-_TIPS = {
-    "#": "Position in the schedule",
-    "Bytes": "Memory traffic (estimated)",
-    "FLOPs": "Floating-point operations (estimated)",
-    "Time": "Measured time where there is one; else estimated for the target and marked ~",
-    "Wasted": "Measured time beyond what the target's bandwidth and rate would allow (the roof is an estimate)",
-}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One unit as the table shows it."""
-
-    unit: Unit
-    kind: str
-    time_us: float | None
-    measured: bool
-    wasted_us: float | None
-    text: str  # everything the filter looks in
-
-
-class UnitsModel(QAbstractTableModel):
-    """The rows of one region, in launch order until they are sorted."""
-
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-        self._index: RegionIndex | None = None
-        self._rows: list[Row] = []
-
-    def set_theme(self, theme: Theme) -> None:
-        """Other colours for the swatches."""
-        self._theme = theme
-        if self._rows:
-            last = self.index(len(self._rows) - 1, 1)
-            self.dataChanged.emit(self.index(0, 1), last, [Qt.ItemDataRole.DecorationRole])
-
-    def set_region(self, index: RegionIndex | None) -> None:
-        """Show another region."""
-        self.beginResetModel()
-        self._rows = [_row(unit, index) for unit in index.schedule] if index else []
-        self._index = index
-        self.endResetModel()
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        """Units of the region."""
-        return 0 if parent is not None and parent.isValid() else len(self._rows)
-
-    def columnCount(self, parent: Index | None = None) -> int:
-        """The fixed columns."""
-        return 0 if parent is not None and parent.isValid() else len(COLUMNS)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Column titles, with what they mean as tool tip."""
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section]
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return _TIPS.get(COLUMNS[section])
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(section)
-        return None
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Texts, sort keys, swatches."""
-        if not index.isValid():
-            return None
-        row, column = self._rows[index.row()], index.column()
-        if role == Qt.ItemDataRole.DisplayRole:
-            return _text(row, column)
-        if role == NAME_ROLE:
-            return row.unit.name
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(column)
-        if role == Qt.ItemDataRole.DecorationRole and column == 1:
-            return self._swatch(row.unit)
-        if role == Qt.ItemDataRole.ForegroundRole and COLUMNS[column] in ("#", "Kind"):
-            return self._theme.muted
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return row.unit.reason if isinstance(row.unit, Group) else row.unit.detail
-        return None
-
-    def _swatch(self, unit: Unit) -> QPixmap | None:
-        if self._index is None:
-            return None
-        return swatch(self._theme, unit_color(unit.name, self._index, self._theme), isinstance(unit, ExternCall))
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort the rows; what has no time comes last in a falling order."""
-        if column >= 0:
-            sort_rows(self, self._rows, lambda row: _key(row, column), order)
-
-    def plain_row(self, row: int) -> tuple[Any, ...]:
-        """A row's figures without units."""
-        found = self._rows[row]
-        unit = found.unit
-        kernel = unit.kernel if isinstance(unit, Group) else unit.op
-        figures = (found.time_us, found.measured, found.wasted_us, unit.estimated_bytes, unit.estimated_flops)
-        return (unit.order, unit.name, found.kind, kernel, *figures)
-
-    def row_of(self, name: str) -> int:
-        """The row of the unit called ``name``, or -1."""
-        return next((i for i, row in enumerate(self._rows) if row.unit.name == name), -1)
-
-    def matches(self, row: int, text: str) -> bool:
-        """Whether every word of ``text`` is in the row's texts."""
-        return all(word in self._rows[row].text for word in text.lower().split())
-
-
-class _Filter(SourceSorted):
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._text = ""
-
-    def set_text(self, text: str) -> None:
-        self._text = text
-        self.invalidate()
-
-    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
-        model = self.sourceModel()
-        return not self._text or (isinstance(model, UnitsModel) and model.matches(source_row, self._text))
+_COLUMNS = [
+    Column("#", 30, True, "Position in the schedule", is_muted=True),
+    Column("Name", 108),
+    Column("Time", 76, True, "Measured time where there is one; else estimated for the target and marked ~"),
+    Column(
+        "Wasted", 72, True,
+        "Measured time beyond what the target's bandwidth and rate would allow (the roof is an estimate)",
+    ),
+    Column("Bytes", 76, True, "Memory traffic (estimated)"),
+    Column("FLOPs", 92, True, "Floating-point operations (estimated)"),
+    Column("Kind", 80, is_muted=True),
+]  # fmt: skip
+_NAME, _WASTED = 1, 3
+_CSV = ("order", "name", "kind", "kernel", "time_us", "measured", "wasted_us", "bytes", "flops")
 
 
 class UnitsPanel(QWidget):
@@ -161,6 +39,9 @@ class UnitsPanel(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._theme = theme
+        self._index: RegionIndex | None = None
+        self._by_waste = False
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 10, 6, 4)
@@ -170,135 +51,111 @@ class UnitsPanel(QWidget):
         self.filter.setAccessibleName("Filter groups and extern calls")
         self.filter.setClearButtonEnabled(True)
         column.addWidget(self.filter)
-        self.model = UnitsModel(theme, self)
-        self._proxy = _Filter(self)
-        self._proxy.setSourceModel(self.model)
-        self.table = QTableView()
-        self.table.setAccessibleName("Groups and extern calls")
-        self.table.setModel(self._proxy)
-        self.table.setSortingEnabled(True)
-        self.table.setShowGrid(False)
-        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.table.setTabKeyNavigation(False)
+        self.table = _UnitsDataTable("Groups and extern calls", _COLUMNS, swatch_column=_NAME)
         self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self.table.verticalHeader().setVisible(False)
         self.table.verticalHeader().setDefaultSectionSize(26)
-        header = self.table.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setStretchLastSection(True)
-        header.setMinimumSectionSize(36)
-        for section, width in enumerate(_WIDTHS):
-            self.table.setColumnWidth(section, width)
-        self._by_waste = False
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
-        add_table_menu(self.table, self.csv_text)
         column.addWidget(self.table, 1)
-        self.filter.textChanged.connect(self._proxy.set_text)
-        self.table.selectionModel().currentRowChanged.connect(self._chosen)
+        self.filter.textChanged.connect(self.table.set_filter)
+        self.table.moved.connect(self.unit_chosen)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """As many whole columns as fit are in sight; the name takes what is left over."""
         super().resizeEvent(event)
         room = self.table.viewport().width()
-        taken = _WIDTHS[0] + _WIDTHS[2]
-        for width in _WIDTHS[3:]:
-            if taken + width + _WIDTHS[1] > room:
+        widths = [column.width for column in _COLUMNS]
+        taken = widths[0] + widths[2]
+        for width in widths[3:]:
+            if taken + width + widths[_NAME] > room:
                 break
             taken += width
-        self.table.setColumnWidth(1, max(_WIDTHS[1], room - taken))
+        self.table.setColumnWidth(_NAME, max(widths[_NAME], room - taken))
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        self.model.set_theme(theme)
+        self._theme = theme
+        self._fill()
 
     def set_region(self, index: RegionIndex | None) -> None:
         """Show the units of another region; where they were measured, those first that waste most."""
-        self.model.set_region(index)
+        self._index = index
         measured = index is not None and any(point.time.measured for point in index.points.values())
+        self._fill()
         if measured != self._by_waste:
             self._by_waste = measured
             order = Qt.SortOrder.DescendingOrder if measured else Qt.SortOrder.AscendingOrder
-            self.table.sortByColumn(WASTED if measured else 0, order)
-        else:
-            self._proxy.sort_again()
+            self.table.sortByColumn(_WASTED if measured else 0, order)
 
     def csv_text(self) -> str:
         """The rows as they are sorted and filtered, with plain figures."""
-        header = ("order", "name", "kind", "kernel", "time_us", "measured", "wasted_us", "bytes", "flops")
-        shown = (self._proxy.mapToSource(self._proxy.index(row, 0)).row() for row in range(self._proxy.rowCount()))
-        return csv_text(header, (self.model.plain_row(row) for row in shown))
+        return self.table.csv_text()
 
     def show_unit(self, name: str) -> None:
         """Make ``name`` the current row, without the signal."""
-        selection = self.table.selectionModel()
-        selection.currentRowChanged.disconnect(self._chosen)
-        row = self.model.row_of(name)
-        index = self._proxy.mapFromSource(self.model.index(row, 0)) if row >= 0 else QModelIndex()
-        if index.isValid():
-            flags = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
-            selection.setCurrentIndex(index, flags)
-            self.table.scrollTo(index)
-        else:
-            selection.clear()
-        selection.currentRowChanged.connect(self._chosen)
+        self.table.show_target(name)
 
-    def _chosen(self, current: QModelIndex, previous: QModelIndex) -> None:
-        if current.isValid():
-            self.unit_chosen.emit(current.data(NAME_ROLE))
+    def _fill(self) -> None:
+        index, theme = self._index, self._theme
+        if index is None:
+            self.table.set_records([])
+            return
+        self.table.index_shown = index
+        records = [_record(unit, index, theme) for unit in index.schedule]
+        self.table.set_records(records, lambda record: _text(index.units[record.target], index))
 
 
-def _row(unit: Unit, index: RegionIndex) -> Row:
+class _UnitsDataTable(DataTable):
+    """Its CSV has figures that the table has no room for."""
+
+    index_shown: RegionIndex | None = None
+
+    def csv_text(self) -> str:
+        index = self.index_shown
+        return csv_text(_CSV, _csv_rows(self.records.shown, index) if index is not None else ())
+
+
+def _csv_rows(records: list[Record], index: RegionIndex) -> Iterator[tuple[object, ...]]:
+    for record in records:
+        unit = index.units[record.target]
+        point = index.points.get(unit.name)
+        kernel = unit.kernel if isinstance(unit, Group) else unit.op
+        _, _, time_us, wasted_us, *_ = record.values
+        measured = point is not None and point.time.measured
+        figures = (time_us, measured, wasted_us, unit.estimated_bytes, unit.estimated_flops)
+        yield (unit.order, unit.name, record.values[-1], kernel, *figures)
+
+
+def _record(unit: Unit, index: RegionIndex, theme: Theme) -> Record:
     kind = unit.kind.value if isinstance(unit, Group) else "extern"
-    kernel = index.kernel_of(unit.name)
     point = index.points.get(unit.name)
     measured = point is not None and point.time.measured
     time_us = point.time.us if point is not None else None
     wasted_us = point.wasted_us if point is not None and measured else None
-    ops = " ".join(index.nodes[node].op for node in unit.nodes if node in index.nodes)
-    reason = unit.reason if isinstance(unit, Group) else f"{unit.reason.value} {unit.detail} {unit.op}"
-    text = " ".join((unit.name, kind, *unit.nodes, ops, reason, kernel.name if kernel else "")).lower()
-    return Row(unit, kind, time_us, measured, wasted_us, text)
-
-
-def _text(row: Row, column: int) -> str:
-    unit = row.unit
-    match COLUMNS[column]:
-        case "#":
-            return str(unit.order)
-        case "Name":
-            return unit.name
-        case "Kind":
-            return row.kind
-        case "Bytes":
-            return fmt.size(unit.estimated_bytes) if unit.estimated_bytes else "–"
-        case "FLOPs":
-            return fmt.flops(unit.estimated_flops) if unit.estimated_flops else "–"
-        case "Wasted":
-            return "–" if row.wasted_us is None else fmt.microseconds(round(row.wasted_us, 2))
-    if row.time_us is None:
-        return "–"
-    return f"{'' if row.measured else '~'}{fmt.microseconds(row.time_us)}"
-
-
-def _key(row: Row, column: int) -> Any:
-    unit = row.unit
-    keys = (
-        unit.order,
+    bytes_, flops = unit.estimated_bytes, unit.estimated_flops
+    return Record(
+        (
+            str(unit.order),
+            unit.name,
+            "–" if time_us is None else f"{'' if measured else '~'}{fmt.microseconds(time_us)}",
+            "–" if wasted_us is None else fmt.microseconds(round(wasted_us, 2)),
+            fmt.size(bytes_) if bytes_ else "–",
+            fmt.flops(flops) if flops else "–",
+            kind,
+        ),
+        (unit.order, unit.name, time_us, wasted_us, bytes_, flops, kind),
         unit.name,
-        -1.0 if row.time_us is None else row.time_us,
-        -1.0 if row.wasted_us is None else row.wasted_us,
-        unit.estimated_bytes,
-        unit.estimated_flops,
-        row.kind,
+        unit.reason if isinstance(unit, Group) else unit.detail,
+        swatch=Swatch(unit_color(unit.name, index, theme), isinstance(unit, ExternCall)),
     )
-    return keys[column]
 
 
-def _alignment(column: int) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignLeft if COLUMNS[column] in ("Name", "Kind") else Qt.AlignmentFlag.AlignRight
-    return side | Qt.AlignmentFlag.AlignVCenter
+def _text(unit: Unit, index: RegionIndex) -> str:
+    """Everything that the filter looks in."""
+    kind = unit.kind.value if isinstance(unit, Group) else "extern"
+    kernel = index.kernel_of(unit.name)
+    ops = (index.nodes[node].op for node in unit.nodes if node in index.nodes)
+    reason = unit.reason if isinstance(unit, Group) else f"{unit.reason.value} {unit.detail} {unit.op}"
+    return " ".join((unit.name, kind, *unit.nodes, *ops, reason, kernel.name if kernel else ""))
 
 
 def unit_color(name: str, index: RegionIndex, theme: Theme) -> QColor:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt, QThreadPool
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.memory_plan import live_bytes, plan_rows
 from compiler.report import BufferPlan, CudaGraph, Memory, Report, Trace, TraceEvent
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
 from views.charts.gantt import busy_share
-from views.charts.memory_map import live_bytes, storages
 from views.charts.roofline_chart import point_lines
 from views.charts.scale import Scale, linear_ticks, log_ticks, tick_text
 from views.cuda_graph_panel import CudaGraphPanel
@@ -47,6 +47,12 @@ def shown(qtbot: QtBot, widget: QWidget, width: int = 860, height: int = 280) ->
     QApplication.processEvents()
 
 
+def settle() -> None:
+    """Panels show what they make off the GUI thread."""
+    QThreadPool.globalInstance().waitForDone(10_000)
+    QApplication.processEvents()
+
+
 def wheel(widget: QWidget, at: QPoint, notches: int) -> None:
     event = QWheelEvent(
         QPointF(at), QPointF(widget.mapToGlobal(at)), QPoint(), QPoint(0, 120 * notches), Qt.MouseButton.NoButton,
@@ -59,7 +65,7 @@ def test_timeline_click_chooses_the_unit(qtbot: QtBot, report: Report) -> None:
     panel = TimelinePanel(light())
     shown(qtbot, panel)
     panel.set_report(report)
-    QApplication.processEvents()
+    settle()
     assert [band.title for band in panel.gantt.bands] == ["Compiled on Test GPU", "Graph replay on Test GPU"]
     events = panel.gantt.bands[0].trace.events
     place = max((i for i, e in enumerate(events) if e.lane != "cpu"), key=lambda i: events[i].duration_us)
@@ -72,7 +78,7 @@ def test_timeline_zooms_about_the_mouse_pans_and_fits(qtbot: QtBot, report: Repo
     panel = TimelinePanel(dark())
     shown(qtbot, panel)
     panel.set_report(report)
-    QApplication.processEvents()
+    settle()
     gantt = panel.gantt
     whole = gantt.view
     at = gantt.position_of(0, 20).toPoint()
@@ -96,7 +102,7 @@ def test_events_too_narrow_for_a_pixel_are_still_found(qtbot: QtBot) -> None:
     report = lab_report(60)
     report.traces = [Trace("graph", "Test GPU", events, 50_000.0)]
     panel.set_report(report)
-    QApplication.processEvents()
+    settle()
     panel.gantt.grab()
     found = panel.gantt.event_at(panel.gantt.position_of(0, 2500))
     assert found is not None
@@ -200,10 +206,13 @@ def reuse_plan() -> Memory:
 
 
 def test_storages_hold_buffers_in_turn() -> None:
-    first, second = storages(reuse_plan())
-    assert [buffer.name for buffer in first.buffers] == ["buf0", "buf2"]
-    assert [buffer.name for buffer in second.buffers] == ["buf1"]
-    assert live_bytes(reuse_plan()) == [1000, 1500, 1500, 1000]
+    rows = plan_rows(reuse_plan())
+    assert [(buffer.name, int(row)) for buffer, row in zip(rows.buffers, rows.row, strict=True)] == [
+        ("buf0", 0), ("buf2", 0), ("buf1", 1),
+    ]  # fmt: skip
+    assert rows.before.tolist() == [-1, 0, -1]
+    assert rows.share.tolist() == [1.0, 1.0, 1.0]
+    assert live_bytes(reuse_plan()).tolist() == [1000, 1500, 1500, 1000]
 
 
 def test_memory_click_selects_and_selection_marks(qtbot: QtBot, report: Report) -> None:
@@ -211,7 +220,7 @@ def test_memory_click_selects_and_selection_marks(qtbot: QtBot, report: Report) 
     shown(qtbot, panel)
     index = RegionIndex(report, report.regions[0])
     panel.set_region(index)
-    QApplication.processEvents()
+    settle()
     buffer = index.region.memory.buffers[2]
     with qtbot.waitSignal(panel.node_chosen, timeout=2_000) as told:
         qtbot.mouseClick(panel.map, LEFT, pos=panel.map.buffer_box(buffer.name).center().toPoint())
@@ -226,6 +235,7 @@ def test_charts_are_saved_as_svg_and_png(qtbot: QtBot, report: Report, tmp_path:
     panel = TimelinePanel(light())
     shown(qtbot, panel)
     panel.set_report(report)
+    settle()
     panel.gantt.save(tmp_path / "a.svg")
     panel.gantt.save(tmp_path / "a.png")
     assert "<svg" in (tmp_path / "a.svg").read_text()
@@ -241,7 +251,7 @@ def test_one_selection_feeds_the_panels(make_window: MakeWindow, qtbot: QtBot, r
         window.open_report(report, report.source)
     panels = window.workspace.panels
     panels.setCurrentWidget(panels.timeline)
-    QApplication.processEvents()
+    settle()
     group = report.regions[0].groups[1]
     events = panels.timeline.gantt.bands[0].trace.events
     place = next(i for i, e in enumerate(events) if e.unit.endswith(f"/{group.name}") and e.lane == "cpu")
@@ -276,7 +286,7 @@ def test_roofline_click_chooses_and_says_what_is_measured(qtbot: QtBot, report: 
     shown(qtbot, panel)
     index = RegionIndex(report, report.regions[0])
     panel.set_region(index)
-    panel.chart.grab()
+    settle()
     unit = max(index.points.values(), key=lambda point: point.time.us).unit
     with qtbot.waitSignal(panel.unit_chosen, timeout=2_000) as told:
         qtbot.mouseClick(panel.chart, LEFT, pos=panel.chart.position_of(unit).toPoint())
@@ -286,6 +296,7 @@ def test_roofline_click_chooses_and_says_what_is_measured(qtbot: QtBot, report: 
     assert wasted == sorted(wasted, reverse=True)
     bare = RegionIndex(transformer_report(60), transformer_report(60).regions[0])
     panel.set_region(bare)
+    settle()
     assert panel._facts.text().startswith("Nothing was measured")
 
 

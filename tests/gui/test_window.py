@@ -25,7 +25,7 @@ from views.inspector_sections import Table
 from views.main_window import MainWindow
 from views.screenshot import screenshot
 from views.theme import light
-from views.units_table import UnitsModel
+from views.units_table import UnitsPanel
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -402,9 +402,11 @@ def _accessible_name(widget: QWidget) -> str:
     return QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Name)
 
 
-def test_units_model(qtmodeltester: Any, report: Report) -> None:
-    model = UnitsModel(light())
-    model.set_region(RegionIndex(report, report.regions[0]))
+def test_units_model(qtmodeltester: Any, qtbot: QtBot, report: Report) -> None:
+    panel = UnitsPanel(light())
+    qtbot.addWidget(panel)
+    panel.set_region(RegionIndex(report, report.regions[0]))
+    model = panel.table.records
     qtmodeltester.check(model)
     assert model.rowCount() == len(report.regions[0].groups) + len(report.regions[0].extern_calls)
 

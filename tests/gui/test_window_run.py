@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -128,7 +128,7 @@ def test_an_outlier_can_be_clicked_and_jumped_to(qtbot: QtBot, recorded: Report)
     show_view(qtbot, run, "side")
     QApplication.processEvents()
     run.plot.grab()
-    box, x, y = run.plot._boxes[0]
+    box, x, y = run.plot._boxes(QRectF(run.plot.rect()))[0]
     run._state.setText("")
     qtbot.mouseClick(run.plot, LEFT, pos=QPoint(round(x.px(321)) + 1, round(max(y.px(900.0), box.top()))))
     assert run.state_text.startswith("Compiled, iteration 321: CPU 900 µs")

@@ -1,4 +1,9 @@
-"""A widget that paints one chart: axes in the theme's look, export as PNG and SVG, a menu to copy and save."""
+"""A widget that paints one chart: axes in the theme's look, export as PNG and SVG, a menu to copy and save.
+
+A chart has three layers. What only changes with its data (``paint_base``) is kept as a picture in the screen's own
+pixels; the marks of a selection and what hangs on the mouse are painted over it, so that following the mouse costs
+nothing that grows with the data.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +22,15 @@ LEFT, BOTTOM = 52.0, 34.0  # room for an axis with its ticks and title
 
 
 class Chart(QWidget):
-    """Subclasses paint into any rectangle, so that the same code draws on the screen and into a file."""
+    """Subclasses paint into any rectangle, so that the same code draws on the screen and into a file.
+
+    ``redraw`` is for other data, ``update`` for other marks.
+    """
 
     def __init__(self, name: str, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.theme = theme
+        self._base = QPixmap()
         self.setAccessibleName(name)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -30,18 +39,39 @@ class Chart(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.theme = theme
+        self.redraw()
+
+    def redraw(self) -> None:
+        """What ``paint_base`` draws is another thing now."""
+        self._base = QPixmap()
         self.update()
 
-    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
-        """Paint everything into ``area``."""
+    def paint_base(self, painter: QPainter, area: QRectF) -> None:
+        """Paint what depends on the data alone into ``area``."""
         raise NotImplementedError
+
+    def paint_marks(self, painter: QPainter, area: QRectF) -> None:
+        """Paint the marks of what is selected over it."""
+
+    def paint_hover(self, painter: QPainter, area: QRectF) -> None:
+        """Paint what hangs on the mouse; in no file."""
+
+    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
+        """Paint everything that belongs into a file into ``area``."""
+        self.paint_base(painter, area)
+        self.paint_marks(painter, area)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The chart on the theme's surface."""
+        ratio = self.devicePixelRatioF()
+        if self._base.size() != self.size() * ratio or self._base.devicePixelRatio() != ratio:
+            self._base = self._picture(ratio, self.paint_base)
+        area = QRectF(self.rect())
         with QPainter(self) as painter:
-            painter.fillRect(self.rect(), self.theme.surface)
+            painter.drawPixmap(0, 0, self._base)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            self.paint_chart(painter, QRectF(self.rect()))
+            self.paint_marks(painter, area)
+            self.paint_hover(painter, area)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Copy and save."""
@@ -53,12 +83,15 @@ class Chart(QWidget):
 
     def picture(self, ratio: float = 2.0) -> QPixmap:
         """The chart as it is, at ``ratio`` pixels to a point."""
+        return self._picture(ratio, self.paint_chart)
+
+    def _picture(self, ratio: float, paint: Callable[[QPainter, QRectF], None]) -> QPixmap:
         made = QPixmap(self.size() * ratio)
         made.setDevicePixelRatio(ratio)
         made.fill(self.theme.surface)
         with QPainter(made) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            self.paint_chart(painter, QRectF(self.rect()))
+            paint(painter, QRectF(self.rect()))
         return made
 
     def save(self, path: Path) -> None:

@@ -16,12 +16,12 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPen,
-    QResizeEvent,
     QWheelEvent,
 )
 
 from compiler.report import Trace, TraceEvent
 from views import format as fmt
+from views.canvas.primitives import ShapeBuffer
 from views.charts.chart import Chart, draw_tip
 from views.charts.scale import Scale
 from views.theme import Theme, mix
@@ -30,8 +30,10 @@ ROW, HEAD, GAP, AXIS = 22.0, 22.0, 10.0, 22.0
 _NAMES = 76.0  # room for the lanes' names
 _TEXT_FROM = 34.0  # pixels of a box from which its name is written into it
 _SINGLE_FROM = 3.0  # pixels of a box from which it is drawn by itself
+_ROUND_FROM = 8.0  # pixels of a box from which its corners are round
 _ZOOM = 1.25
 CPU_LANE = "cpu"
+Times = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Lane:
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     color: NDArray[np.int64]  # index into the colours that were found
+    units: NDArray[np.object_]  # "region/unit" of each event
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,16 @@ def lanes_of(trace: Trace, number_of: Callable[[TraceEvent], int]) -> list[Lane]
     places: dict[str, list[int]] = {}
     for place, event in enumerate(trace.events):
         places.setdefault(event.lane, []).append(place)
+    start = np.array([event.start_us for event in trace.events], np.float64)
+    end = start + np.array([event.duration_us for event in trace.events], np.float64)
+    color = np.array([number_of(event) for event in trace.events], np.int64)
+    units = np.array([event.unit for event in trace.events], object)
     made = []
     for name, inside in sorted(places.items(), key=lambda item: (item[0] != CPU_LANE, item[1][0])):
-        start = np.array([trace.events[i].start_us for i in inside])
-        order = np.argsort(start, kind="stable")
-        chosen = np.array(inside)[order]
-        end = start[order] + np.array([trace.events[int(i)].duration_us for i in chosen])
-        color = np.array([number_of(trace.events[int(i)]) for i in chosen])
-        made.append(Lane("CPU" if name == CPU_LANE else name, chosen, start[order], end, color))
+        found = np.array(inside)
+        chosen = found[np.argsort(start[found], kind="stable")]
+        title = "CPU" if name == CPU_LANE else name
+        made.append(Lane(title, chosen, start[chosen], end[chosen], color[chosen], units[chosen]))
     return made
 
 
@@ -98,6 +103,7 @@ class Gantt(Chart):
         self._view = (0.0, 1.0)
         self._whole = (0.0, 1.0)
         self._unit = ""
+        self._rects = ShapeBuffer(QRectF)
         self._mouse: QPointF | None = None
         self._press: tuple[QPointF, tuple[float, float]] | None = None
         self._dragged = False
@@ -120,7 +126,7 @@ class Gantt(Chart):
             self._view = self._whole = whole
         self._bands, self._colors = bands, colors
         self.setMinimumHeight(round(sum(band.height for band in bands) + AXIS))
-        self.update()
+        self.redraw()
 
     def show_unit(self, unit: str) -> None:
         """Mark the events of a unit, "region/name"; "" marks none."""
@@ -148,7 +154,7 @@ class Gantt(Chart):
 
     # Painting
 
-    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
+    def paint_base(self, painter: QPainter, area: QRectF) -> None:
         """Bands from the top, the time axis below them."""
         if not self._bands:
             painter.setPen(self.theme.muted)
@@ -161,7 +167,30 @@ class Gantt(Chart):
         for band in self._bands:
             self._paint_band(painter, band, x, top, area)
             top += band.height
-        self._paint_hover(painter, x, area)
+
+    def paint_marks(self, painter: QPainter, area: QRectF) -> None:
+        """Frames around the events of the unit that is selected."""
+        if not self._unit:
+            return
+        x, top = self._scale(area), area.top()
+        for band in self._bands:
+            for row, lane in enumerate(band.lanes):
+                box = QRectF(x.start, top + HEAD + ROW * row, x.end - x.start, ROW)
+                painter.save()
+                painter.setClipRect(box)
+                self._paint_chosen(painter, lane, x, box)
+                painter.restore()
+            top += band.height
+
+    def _paint_chosen(self, painter: QPainter, lane: Lane, x: Scale, box: QRectF) -> None:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(self.theme.selection, 2.0))
+        for i in np.flatnonzero(lane.units == self._unit):
+            left, right = x.px(float(lane.start[i])), x.px(float(lane.end[i]))
+            if right - left < _SINGLE_FROM:  # small boxes too
+                painter.fillRect(QRectF(left - 1, box.top() + 1, 3, ROW - 2), self.theme.selection)
+            else:
+                painter.drawRoundedRect(QRectF(left, box.top() + 3, right - left - 0.8, ROW - 6), 2.5, 2.5)
 
     def _scale(self, area: QRectF) -> Scale:
         return Scale(*self._view, area.left() + _NAMES, max(area.right() - 10, area.left() + _NAMES + 10))
@@ -209,48 +238,50 @@ class Gantt(Chart):
         seen = np.arange(max(first, 0), int(np.searchsorted(lane.start, self._view[1])))
         if not len(seen):
             return
-        factor = (x.end - x.start) / (self._view[1] - self._view[0])
-        left = x.start + (lane.start[seen] - self._view[0]) * factor
-        width = (lane.end[seen] - lane.start[seen]) * factor
+        left = x.pixels(lane.start[seen])
+        width = x.pixels(lane.end[seen]) - left
         small = width < _SINGLE_FROM
-        painter.setPen(Qt.PenStyle.NoPen)
-        for color in np.unique(lane.color[seen[small]]):
-            chosen = np.flatnonzero(small & (lane.color[seen] == color))
-            # what falls into one pixel is drawn once, as wide as the widest of it
-            columns, places = np.unique(np.floor(left[chosen]), return_index=True)
-            widths = np.maximum.reduceat(width[chosen], places)
-            painter.setBrush(self._colors[int(color)])
-            painter.drawRects(
-                [
-                    QRectF(float(at), box.top() + 3, max(float(wide), 1.0), ROW - 6)
-                    for at, wide in zip(columns, widths, strict=True)
-                ]
-            )
+        self._paint_small(painter, lane.color[seen[small]], left[small], width[small], box)
         painter.setFont(self.theme.ui_font(8.0))
         metrics = painter.fontMetrics()
-        inks = {int(c): mix(self.theme.surface, self._colors[int(c)], 0.62) for c in np.unique(lane.color[seen])}
-        for i in np.flatnonzero(~small):
-            event = trace.events[int(lane.events[seen[i]])]
-            color = self._colors[int(lane.color[seen[i]])]
-            rect = QRectF(float(left[i]), box.top() + 3, max(float(width[i]) - 0.8, 1.0), ROW - 6)
-            painter.setBrush(inks[int(lane.color[seen[i]])])
-            chosen_unit = bool(self._unit) and event.unit == self._unit
-            painter.setPen(QPen(self.theme.selection, 2.0) if chosen_unit else QPen(color, 0.8))
-            if rect.width() > 8:
+        places = np.flatnonzero(~small)
+        # what lies outside is only a long box in the direction of the edge
+        shown_left = np.maximum(left[places], box.left() - 8)
+        shown_width = np.minimum(left[places] + width[places], box.right() + 8) - shown_left
+        boxes = np.stack(np.broadcast_arrays(shown_left, box.top() + 3, np.maximum(shown_width - 0.8, 1), ROW - 6), 1)
+        colors = lane.color[seen[places]]
+        for color in np.unique(colors):
+            ink = self._colors[int(color)]
+            painter.setPen(QPen(ink, 0.8))
+            painter.setBrush(mix(self.theme.surface, ink, 0.62))
+            mine = boxes[colors == color]
+            narrow = mine[:, 2] <= _ROUND_FROM
+            painter.drawRects(self._rects.fill(mine[narrow]))
+            for rect in self._rects.fill(mine[~narrow]):
                 painter.drawRoundedRect(rect, 2.5, 2.5)
-            else:
-                painter.drawRect(rect)
-            shown = rect.intersected(box)
+        painter.setPen(self.theme.text)
+        for i in np.flatnonzero(shown_width > _TEXT_FROM):
+            shown = QRectF(*boxes[i].tolist()).intersected(box)
             if shown.width() > _TEXT_FROM:
-                painter.setPen(self.theme.text)
-                text = metrics.elidedText(event.name, Qt.TextElideMode.ElideRight, int(shown.width() - 8))
+                name = trace.events[int(lane.events[seen[places[i]]])].name
+                text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, int(shown.width() - 8))
                 painter.drawText(shown.adjusted(4, 0, -2, 0), Qt.AlignmentFlag.AlignVCenter, text)
-        if self._unit:  # small boxes too
-            for i in np.flatnonzero(small):
-                if trace.events[int(lane.events[seen[i]])].unit == self._unit:
-                    painter.fillRect(QRectF(float(left[i]) - 1, box.top() + 1, 3, ROW - 2), self.theme.selection)
 
-    def _paint_hover(self, painter: QPainter, x: Scale, area: QRectF) -> None:
+    def _paint_small(
+        self, painter: QPainter, colors: NDArray[np.int64], left: Times, width: Times, box: QRectF
+    ) -> None:
+        """Events narrower than a box can be; what falls into one pixel is drawn once, as wide as the widest of it."""
+        painter.setPen(Qt.PenStyle.NoPen)
+        for color in np.unique(colors):
+            mine = colors == color
+            columns, places = np.unique(np.floor(left[mine]), return_index=True)
+            widths = np.maximum(np.maximum.reduceat(width[mine], places), 1.0)
+            painter.setBrush(self._colors[int(color)])
+            rows = np.stack(np.broadcast_arrays(columns, box.top() + 3, widths, ROW - 6), axis=1)
+            painter.drawRects(self._rects.fill(rows))
+
+    def paint_hover(self, painter: QPainter, area: QRectF) -> None:
+        """The event below the mouse, with the line between launch and kernel."""
         if self._mouse is None or self._dragged:
             return
         found = self.event_at(self._mouse)
@@ -300,7 +331,7 @@ class Gantt(Chart):
         span = min(max(high - low, 0.5), self._whole[1] - self._whole[0])
         low = min(max(low, self._whole[0]), self._whole[1] - span)
         self._view = (low, low + span)
-        self.update()
+        self.redraw()
 
     def _zoom(self, factor: float, px: float) -> None:
         low, high = self._view
@@ -369,8 +400,3 @@ class Gantt(Chart):
             self.fit()
         else:
             super().keyPressEvent(event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Paint anew."""
-        super().resizeEvent(event)
-        self.update()

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPen
+from PySide6.QtGui import QColor, QMouseEvent, QPaintEngine, QPainter, QPen, QPixmap
 
 from app.roofline import Point
 from compiler.report import Target
 from views import format as fmt
 from views.charts.chart import BOTTOM, LEFT, Chart, draw_axes, draw_tip
 from views.charts.scale import Scale
-from views.theme import Theme
+from views.theme import GROUP_COLORS, Theme
 
 _NO_WORK = 0.02  # FLOPs a byte at which what only moves data is drawn
 _NEAR = 8.0  # pixels
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """The units of a region as arrays, those with a measured time last: they are painted over the others."""
+
+    points: list[Point]
+    intensity: NDArray[np.float64]  # FLOPs a byte, at least _NO_WORK
+    rate: NDArray[np.float64]  # FLOPs a second
+    radius: NDArray[np.float64]  # pixels
+    measured: NDArray[np.bool_]
+    colors: NDArray[np.int64]  # an index into the theme's group colours; -1 is an extern call's
+
+
+def cloud(points: list[Point], colors: dict[str, int]) -> Cloud:
+    """``colors`` are numbers by unit; a unit that it does not have is an extern call."""
+    ordered = sorted(points, key=lambda point: point.time.measured)
+    us = np.array([point.time.us for point in ordered], np.float64)
+    intensity = np.array([point.intensity for point in ordered], np.float64)
+    # of what only moves data, the bytes a second as if each byte were a little work
+    work = np.array(
+        [point.bytes * _NO_WORK if point.intensity < _NO_WORK else float(point.flops) for point in ordered], np.float64
+    )
+    longest = float(us.max()) if len(us) and us.max() > 0 else 1.0
+    return Cloud(
+        ordered,
+        np.maximum(intensity, _NO_WORK),
+        np.maximum(work / np.maximum(us, 1e-3) * 1e6, 1.0),
+        4.0 + us / longest * 5.0,
+        np.array([point.time.measured for point in ordered], bool),
+        np.array([colors[p.unit] % GROUP_COLORS if p.unit in colors else -1 for p in ordered], np.int64),
+    )
 
 
 class RooflineChart(Chart):
@@ -25,17 +59,21 @@ class RooflineChart(Chart):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__("Roofline", theme)
-        self._points: list[Point] = []
+        self._cloud = cloud([], {})
         self._target: Target | None = None
-        self._color: Callable[[str], QColor] = lambda unit: theme.accent
         self._chosen = ""
         self._mouse: QPointF | None = None
-        self._scales: tuple[Scale, Scale] | None = None
+        self._dots: dict[tuple[int, bool, int], QPixmap] = {}
 
-    def set_points(self, points: list[Point], target: Target, color: Callable[[str], QColor]) -> None:
-        """Show the units of a region; ``color`` is a unit's."""
-        self._points, self._target, self._color = points, target, color
-        self.update()
+    def set_cloud(self, found: Cloud, target: Target) -> None:
+        """Show the units of a region under the roofs of ``target``."""
+        self._cloud, self._target = found, target
+        self.redraw()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._dots = {}
+        super().set_theme(theme)
 
     def show_unit(self, unit: str) -> None:
         """Mark a unit."""
@@ -43,47 +81,89 @@ class RooflineChart(Chart):
         self.update()
 
     def position_of(self, unit: str) -> QPointF:
-        """Where a unit is drawn, once painted. Raises KeyError for an unknown one."""
-        for point in self._points:
-            if point.unit == unit and self._scales is not None:
-                return self._at(point, *self._scales)
-        raise KeyError(unit)
+        """Where a unit is drawn. Raises ValueError for an unknown one."""
+        place = [point.unit for point in self._cloud.points].index(unit)
+        x, y = self._places(QRectF(self.rect()))
+        return QPointF(float(x[place]), float(y[place]))
 
-    def paint_chart(self, painter: QPainter, area: QRectF) -> None:
+    def _box(self, area: QRectF) -> QRectF:
+        return QRectF(area.left() + LEFT + 8, area.top() + 26, area.width() - LEFT - 20, area.height() - 26 - BOTTOM)
+
+    def _places(self, area: QRectF) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        assert self._target is not None
+        x, y = self._make_scales(self._target, self._box(area))
+        return x.pixels(self._cloud.intensity), y.pixels(self._cloud.rate)
+
+    def paint_base(self, painter: QPainter, area: QRectF) -> None:
         """Axes, roofs, points."""
         target = self._target
-        if target is None or not self._points:
+        if target is None or not self._cloud.points:
             return
         theme = self.theme
-        box = QRectF(area.left() + LEFT + 8, area.top() + 26, area.width() - LEFT - 20, area.height() - 26 - BOTTOM)
+        box = self._box(area)
         x, y = self._make_scales(target, box)
-        self._scales = (x, y)
         draw_axes(painter, theme, box, x, y, ("FLOPs for each byte", "FLOP/s"), y_text=_rate_text)
         self._paint_roofs(painter, target, box, x, y)
-        longest = max(point.time.us for point in self._points) or 1.0
-        for point in sorted(self._points, key=lambda point: point.time.measured):
-            at = self._at(point, x, y)
-            color = self._color(point.unit)
-            radius = 4.0 + point.time.us / longest * 5.0
-            if point.time.measured:
-                painter.setPen(QPen(theme.surface, 1.0))
-                fill = QColor(color)
-                fill.setAlphaF(0.85)
-                painter.setBrush(fill)
+        left, top = self._places(area)
+        size = np.round(self._cloud.radius * 2).astype(int)  # in half pixels, so that few dots differ
+        kinds = np.stack([self._cloud.colors, self._cloud.measured, size], axis=1)
+        # many units share a place, a colour and a size: one dot shows them all
+        _, first = np.unique(np.column_stack([kinds, np.round(left), np.round(top)]), axis=0, return_index=True)
+        in_svg = painter.device() is not None and painter.paintEngine().type() == QPaintEngine.Type.SVG
+        for place in np.sort(first):
+            color, measured, radius = int(kinds[place, 0]), bool(kinds[place, 1]), int(kinds[place, 2])
+            at = QPointF(float(left[place]), float(top[place]))
+            if in_svg:
+                self._paint_dot(painter, at, color, measured, radius / 2)
             else:
-                painter.setPen(QPen(color, 1.4))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-            if point.unit == self._chosen:
-                painter.setPen(QPen(theme.selection, 2.4))
-            painter.drawEllipse(at, radius, radius)
-        self._paint_tip(painter, area)
+                dot = self._dot(color, measured, radius, painter.device().devicePixelRatioF())
+                painter.drawPixmap(at - QPointF(radius / 2 + 2, radius / 2 + 2), dot)
+
+    def _dot(self, color: int, measured: bool, radius: int, ratio: float) -> QPixmap:
+        key = (color, measured, radius)
+        found = self._dots.get(key)
+        if found is None or found.devicePixelRatio() != ratio:
+            side = radius + 4.0
+            found = QPixmap(round(side * ratio), round(side * ratio))
+            found.setDevicePixelRatio(ratio)
+            found.fill(Qt.GlobalColor.transparent)
+            with QPainter(found) as painter:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                self._paint_dot(painter, QPointF(side / 2, side / 2), color, measured, radius / 2)
+            self._dots[key] = found
+        return found
+
+    def _paint_dot(self, painter: QPainter, at: QPointF, number: int, measured: bool, radius: float) -> None:
+        theme = self.theme
+        color = theme.extern_border if number < 0 else theme.group_colors[number]
+        fill = QColor(color)
+        fill.setAlphaF(0.85)
+        painter.setPen(QPen(theme.surface, 1.0) if measured else QPen(color, 1.4))
+        painter.setBrush(fill if measured else Qt.BrushStyle.NoBrush)
+        painter.drawEllipse(at, radius, radius)
+
+    def paint_marks(self, painter: QPainter, area: QRectF) -> None:
+        """A ring around the unit that is selected."""
+        place = next((i for i, point in enumerate(self._cloud.points) if point.unit == self._chosen), -1)
+        if place >= 0 and self._target is not None:
+            x, y = self._places(area)
+            radius = float(self._cloud.radius[place]) + 1.5
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(self.theme.selection, 2.4))
+            painter.drawEllipse(QPointF(float(x[place]), float(y[place])), radius, radius)
+
+    def paint_hover(self, painter: QPainter, area: QRectF) -> None:
+        """The facts of the unit near the mouse."""
+        point = self._nearest(self._mouse) if self._mouse is not None else None
+        if point is not None and self._mouse is not None:
+            draw_tip(painter, self.theme, area, self._mouse.x(), self._mouse.y(), point_lines(point))
 
     def _make_scales(self, target: Target, box: QRectF) -> tuple[Scale, Scale]:
-        intensities = [max(point.intensity, _NO_WORK) for point in self._points]
+        found = self._cloud
         ridge = target.tflops_fp16 * 1e3 / target.bandwidth_gbs
-        low, high = min([*intensities, 0.1]) / 1.6, max([*intensities, ridge]) * 2.5
-        rates = [self._rate(point) for point in self._points]
-        floor = min([*rates, target.bandwidth_gbs * 1e9 * low]) / 1.6
+        low = min(float(found.intensity.min()), 0.1) / 1.6
+        high = max(float(found.intensity.max()), ridge) * 2.5
+        floor = min(float(found.rate.min()), target.bandwidth_gbs * 1e9 * low) / 1.6
         return (
             Scale(low, high, box.left(), box.right(), log=True),
             Scale(floor, target.tflops_fp16 * 1e12 * 4.0, box.bottom(), box.top(), log=True),
@@ -116,27 +196,13 @@ class RooflineChart(Chart):
         painter.drawText(QPointF(place + 8, y.px(bandwidth * x.value(place)) + 14), text)
         painter.restore()
 
-    def _rate(self, point: Point) -> float:
-        """FLOPs a second; of what only moves data, the bytes a second as if each byte were a little work."""
-        work = point.bytes * _NO_WORK if point.intensity < _NO_WORK else float(point.flops)
-        return max(work / max(point.time.us, 1e-3) * 1e6, 1.0)
-
-    def _at(self, point: Point, x: Scale, y: Scale) -> QPointF:
-        return QPointF(x.px(max(point.intensity, _NO_WORK)), y.px(self._rate(point)))
-
     def _nearest(self, at: QPointF) -> Point | None:
-        if self._scales is None:
+        if self._target is None or not self._cloud.points:
             return None
-        away = [((self._at(p, *self._scales) - at).manhattanLength(), i) for i, p in enumerate(self._points)]
-        best = min(away, default=(1e9, -1))
-        return self._points[best[1]] if best[0] <= _NEAR * 1.6 else None
-
-    def _paint_tip(self, painter: QPainter, area: QRectF) -> None:
-        if self._mouse is None:
-            return
-        point = self._nearest(self._mouse)
-        if point is not None:
-            draw_tip(painter, self.theme, area, self._mouse.x(), self._mouse.y(), point_lines(point))
+        x, y = self._places(QRectF(self.rect()))
+        away = np.abs(x - at.x()) + np.abs(y - at.y())
+        best = int(away.argmin())
+        return self._cloud.points[best] if away[best] <= _NEAR * 1.6 else None
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The unit near the mouse."""
@@ -173,4 +239,3 @@ def _rate_text(value: float) -> str:
         if value >= size * 0.999:
             return f"{value / size:g} {unit}"
     return f"{value:g}"
-

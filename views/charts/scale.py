@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -21,6 +24,15 @@ class Scale:
     def px(self, value: float) -> float:
         """Where ``value`` is. Below a logarithmic scale's reach everything is at its low end."""
         return self.start + (self.end - self.start) * self._share(value)
+
+    def pixels(self, values: ArrayLike) -> NDArray[np.float64]:
+        """``px`` of many values at once."""
+        found = np.asarray(values, np.float64)
+        low, span = self.low, self.high - self.low
+        if self.log:
+            found = np.log(np.maximum(found, self.low))
+            low, span = math.log(self.low), math.log(self.high) - math.log(self.low)
+        return self.start + (self.end - self.start) * ((found - low) / (span or 1.0))
 
     def value(self, px: float) -> float:
         """What is at a pixel."""
