@@ -149,8 +149,8 @@ def lay_out_group(structure: GroupStructure, cancelled: Cancelled | None = None)
     ).reshape(-1, 4)
     # From the top side through the title to where the port's edges begin.
     heads = {source: len(done.pieces) + i for i, source in enumerate(port_of)}
-    through = [(done.x[item], 0.0, done.x[item], TITLE_HEIGHT) for item in port_of.values()]
-    pieces = np.array(done.pieces + through, np.float32).reshape(-1, 4)
+    through = np.array([(done.x[item], 0.0, done.x[item], TITLE_HEIGHT) for item in port_of.values()]).reshape(-1, 4)
+    pieces = np.concatenate([done.pieces, through]).astype(np.float32)
     pieces[:, 0::2] += shift
     cut_edges = frozenset((producer, consumer) for _, producer, consumer in cut)
     entries: dict[tuple[int, int], list[int]] = {}

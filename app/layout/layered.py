@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.layout.placement import place_in_order
 from app.layout.ranks import Cancelled, poll
@@ -13,6 +17,7 @@ _PORT_SPACING = 14.0  # between edges that arrive at one item
 _WEIGHT_ITEM, _WEIGHT_MIXED, _WEIGHT_DUMMY = 1.0, 2.0, 8.0  # long edges want to be straight most
 _WEIGHT_ALONE = 0.1
 _WEIGHT_CHAIN = 64.0  # an item's only producer whose only consumer it is
+_WEIGHT_PINNED = 1e9
 _AXIS_SHARE = 0.15  # how much joins lean to the middle; without it, equal lopsided layers add up
 _EDGE_SHARE = 0.6  # of the distance between boxes, between two edges
 _STEEPEST = 0.12  # a gap grows with the widest move across it, so that curves do not lie flat
@@ -80,17 +85,23 @@ class Arrangement:
 
     x: list[float]
     top: list[float]
-    pieces: list[tuple[float, float, float, float]]
+    pieces: NDArray[np.float64]  # (pieces, 4)
     link_pieces: list[list[int]]
 
 
-def arrange(items: Items, links: list[Link], spacing: Spacing, cancelled: Cancelled | None = None) -> Arrangement:
-    """Places items and routes links. Every link must go to a higher rank.
+def arrange(
+    items: Items,
+    links: Sequence[Link],
+    spacing: Spacing,
+    cancelled: Cancelled | None = None,
+    pinned: Sequence[int] = (),
+) -> Arrangement:
+    """Places items and routes links. Every link must go to a higher rank. ``pinned`` items stay on the axis, at x 0.
 
     Raises:
         LayoutCancelled: ``cancelled`` returned True.
     """
-    graph = _Graph(items, links)
+    graph = _Graph(items, links, pinned)
     poll(cancelled)
     graph.sweep_all(spacing, cancelled)
     poll(cancelled)
@@ -100,9 +111,10 @@ def arrange(items: Items, links: list[Link], spacing: Spacing, cancelled: Cancel
 class _Graph:
     """The items and the dummies of long links. A dummy is where a link crosses a row."""
 
-    def __init__(self, items: Items, links: list[Link]) -> None:
+    def __init__(self, items: Items, links: Sequence[Link], pinned: Sequence[int]) -> None:
         self.items = items
         self.links = links
+        self.pinned = pinned
         self.width = list(items.width)
         self.rank = list(items.rank)
         self.above: list[list[Neighbour]] = [[] for _ in self.rank]
@@ -147,7 +159,7 @@ class _Graph:
         for row in range(len(self.layers)):
             self._pack(row, spacing)
         down, up = range(len(self.layers)), range(len(self.layers) - 1, -1, -1)
-        above, below = self._leaning(self.above), self._leaning(self.below)
+        above, below = self._pinning(self._leaning(self.above)), self._pinning(self._leaning(self.below))
         self._sweep(down, _either(above, below), True, spacing, cancelled)
         self._sweep(up, _either(below, above), True, spacing, cancelled)
         self._sweep(down, _either(above, below), True, spacing, cancelled)
@@ -155,7 +167,7 @@ class _Graph:
         above, below = self._leading()
         self._sweep(up, _either(below, above), True, spacing, cancelled)
         self._sweep(down, _either(above, below), False, spacing, cancelled)
-        both = [up_ + down_ for up_, down_ in zip(above, below, strict=True)]
+        both = self._pinning([up_ + down_ for up_, down_ in zip(above, below, strict=True)])
         self._sweep(up, both, False, spacing, cancelled)
         poll(cancelled)
         self._straighten(above, spacing)
@@ -251,6 +263,7 @@ class _Graph:
                 near = [link for link in links if link[0] < boxes and not aside[link[0]]]
                 links = near if len(near) == 1 else links
             below.append(links)
+        above, below = self._pinning(above), self._pinning(below)
         for item, links in enumerate(above):
             if len(links) == 1 and item < boxes:
                 source, shift, _ = links[0]
@@ -258,6 +271,12 @@ class _Graph:
                     above[item] = [(source, shift, _WEIGHT_CHAIN)]
                     below[source] = [(item, -shift, _WEIGHT_CHAIN)]
         return self._leaning(above), self._leaning(below)
+
+    def _pinning(self, neighbours: list[list[Neighbour]]) -> list[list[Neighbour]]:
+        """The neighbours, with the axis as the only one of pinned items."""
+        for item in self.pinned:
+            neighbours[item] = [(len(self.rank), 0.0, _WEIGHT_PINNED)]
+        return neighbours
 
     def _leaning(self, neighbours: list[list[Neighbour]]) -> list[list[Neighbour]]:
         """The neighbours, with the axis added where there are several."""
@@ -368,7 +387,7 @@ class _Graph:
             if not i % 1024:
                 poll(cancelled)
             link_pieces.append(router.link(link, self.chains.get((link.source, link.out_offset), []), ports[i]))
-        return Arrangement(x[: len(tops)], tops, router.pieces, link_pieces)
+        return Arrangement(x[: len(tops)], tops, np.array(router.pieces, np.float64).reshape(-1, 4), link_pieces)
 
     def _raise(self, tops: list[float], row_bottom: list[float], spacing: Spacing) -> None:
         """Moves an item up to its only producer where the producer's row is high and leaves room below it.
@@ -379,7 +398,7 @@ class _Graph:
         room = [row_bottom[rank[item]] for item in range(len(tops))]
         for layer in self.layers:
             for item in layer:
-                if item >= len(tops) or len(self.above[item]) != 1 or items.low[item]:
+                if item >= len(tops) or len(self.above[item]) != 1 or items.low[item] or item in self.pinned:
                     continue
                 source = self.above[item][0][0]
                 if source >= len(tops) or len(self.below[source]) != 1:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from app.layout.graph_layout import NodeStyle
-from app.layout.ranks import Cancelled, poll, rank_items, topological_order
+from app.layout.ranks import Cancelled, poll, polled, rank_items, topological_order
 from app.layout.units import UnitGraph
 
 _LIMITS = (32, 24, 16, 12, 8, 5, 3, 2, 1)  # ranks that a line may cross, the most generous first
@@ -37,7 +39,7 @@ def plan_nets(graph: UnitGraph, cancelled: Cancelled | None) -> Nets:
     units, unit_of = graph.units, graph.unit_of
     nets = [(producer, target) for target, unit in enumerate(units) for producer in unit.inputs]
     successors: list[dict[int, None]] = [{} for _ in units]
-    for producer, target in nets:
+    for producer, target in polled(nets, cancelled, 4096):
         successors[unit_of[producer]][target] = None
     order_edges = [list(targets) for targets in successors]
     _, back = topological_order(order_edges)
@@ -45,13 +47,13 @@ def plan_nets(graph: UnitGraph, cancelled: Cancelled | None) -> Nets:
         order_edges = [[b for b in targets if (a, b) not in back] for a, targets in enumerate(order_edges)]
     poll(cancelled)
     sink = next((unit_of[i] for i, style in enumerate(graph.styles) if style is NodeStyle.OUTPUT), None)
-    rank, late = rank_items(order_edges, sink)
+    rank, late = rank_items(order_edges, sink, cancelled)
     spans = [rank[target] - rank[unit_of[producer]] for producer, target in nets]
     poll(cancelled)
     limits = _limits(graph, nets, spans, sink)
     lines: list[Net] = []
     cut: dict[int, list[int]] = {}
-    for net, span, limit in zip(nets, spans, limits, strict=True):
+    for net, span, limit in polled(zip(nets, spans, limits, strict=True), cancelled, 4096):
         producer, target = net
         shape = units[unit_of[producer]].shape
         has_port = shape is None or graph.local_of[producer] in shape.out_ports
@@ -77,12 +79,13 @@ def _limits(graph: UnitGraph, nets: list[Net], spans: list[int], sink: int | Non
         for producer, target in nets
     ]
     budget = _DUMMIES_PER_UNIT * len(graph.units)
+    crossed, is_shared = np.array(spans, np.int64), np.array(shared, bool)
+    producers = np.array([producer for producer, _ in nets], np.int64)
     limit = _LIMITS[-1]
     for limit in _LIMITS:
-        longest: dict[int, int] = {}
-        for (producer, _), span, is_shared in zip(nets, spans, shared, strict=True):
-            if span <= (min(limit, _SHARED_LIMIT) if is_shared else limit) and span > longest.get(producer, 0):
-                longest[producer] = span
-        if sum(longest.values()) - len(longest) <= budget:
+        drawn = crossed <= np.where(is_shared, min(limit, _SHARED_LIMIT), limit)
+        longest = np.zeros(len(graph.unit_of), np.int64)
+        np.maximum.at(longest, producers[drawn], crossed[drawn])
+        if (longest[longest > 0] - 1).sum() <= budget:
             break
-    return [min(limit, _SHARED_LIMIT) if is_shared else limit for is_shared in shared]
+    return [min(limit, _SHARED_LIMIT) if one else limit for one in shared]

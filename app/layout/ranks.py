@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import TypeVar
 
+T = TypeVar("T")
 Cancelled = Callable[[], bool]
 
 
@@ -18,6 +21,14 @@ def poll(cancelled: Cancelled | None) -> None:
         raise LayoutCancelled
 
 
+def polled(values: Iterable[T], cancelled: Cancelled | None, every: int = 1024) -> Iterator[T]:
+    """The values; polls before every ``every`` of them. Raises LayoutCancelled."""
+    source = iter(values)
+    while chunk := tuple(islice(source, every)):
+        poll(cancelled)
+        yield from chunk
+
+
 def topological_order(successors: Sequence[Sequence[int]]) -> tuple[list[int], set[tuple[int, int]]]:
     """All items, producers first and lower indices first among the free ones, and the edges that close cycles.
 
@@ -25,6 +36,8 @@ def topological_order(successors: Sequence[Sequence[int]]) -> tuple[list[int], s
     the edges into it from items that come later are returned as back edges.
     """
     count = len(successors)
+    if all(not targets or min(targets) > item for item, targets in enumerate(successors)):
+        return list(range(count)), set()  # as in a graph that lists producers first
     waiting = [0] * count
     for targets in successors:
         for target in targets:
@@ -58,7 +71,9 @@ def topological_order(successors: Sequence[Sequence[int]]) -> tuple[list[int], s
     return order, back
 
 
-def rank_items(successors: Sequence[Sequence[int]], sink: int | None = None) -> tuple[list[int], list[bool]]:
+def rank_items(
+    successors: Sequence[Sequence[int]], sink: int | None = None, cancelled: Cancelled | None = None
+) -> tuple[list[int], list[bool]]:
     """The rank of each item and whether it was pulled down to its consumers.
 
     ``successors`` must be free of cycles. Longest path puts every item as high as it can go; that would leave each
@@ -67,10 +82,11 @@ def rank_items(successors: Sequence[Sequence[int]], sink: int | None = None) -> 
     Edges to ``sink`` (the output node) pull nothing: what a graph returns should stay where it is computed.
     """
     order, _ = topological_order(successors)
+    poll(cancelled)
     count = len(successors)
     rank = [0] * count
     producers: list[list[int]] = [[] for _ in range(count)]
-    for item in order:
+    for item in polled(order, cancelled, 4096):
         below = rank[item] + 1
         for target in successors[item]:
             producers[target].append(item)
@@ -78,10 +94,10 @@ def rank_items(successors: Sequence[Sequence[int]], sink: int | None = None) -> 
                 rank[target] = below
     pulling = [[t for t in targets if t != sink] for targets in successors]
     follows = [False] * count
-    for item in order:
+    for item in polled(order, cancelled, 4096):
         follows[item] = all(follows[p] and len(pulling[p]) == 1 for p in producers[item])
     late = [False] * count
-    for item in reversed(order):
+    for item in polled(reversed(order), cancelled, 4096):
         consumers = pulling[item]
         if consumers and (follows[item] or len(consumers) > len(producers[item])):
             wanted = min(rank[c] for c in consumers) - 1

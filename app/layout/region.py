@@ -12,9 +12,10 @@ import numpy as np
 from app.layout.graph_layout import FloatArray, GraphLayout
 from app.layout.group_shape import INNER_STUB
 from app.layout.labels import stub_size
-from app.layout.layered import Arrangement, Items, Link, Spacing, arrange
+from app.layout.layered import Arrangement, Items, Link, Spacing
 from app.layout.nets import Net, Nets, plan_nets
-from app.layout.ranks import Cancelled, poll
+from app.layout.ranks import Cancelled, poll, polled
+from app.layout.series import arrange_in_series
 from app.layout.units import Unit, UnitGraph, build_units
 from compiler.report import Region
 
@@ -67,7 +68,7 @@ class _Assembly:
         self.stub_links: dict[Net, int] = {}
         self.tail_link: dict[int, int] = {}
         self.stubs: list[tuple[int, str, int, int]] = []  # item, label, owner, peer
-        self.edges: list[tuple[int, int]] = []
+        self.edges: list[int] = []  # producer, consumer, producer, ...
         self.edge_sizes: list[int] = []
         self.edge_pieces: list[int] = []
         self.edge_cut: list[bool] = []
@@ -78,15 +79,13 @@ class _Assembly:
         connected = {target for _, target in self.nets.lines} | set(self.nets.cut)
         connected |= {self.graph.unit_of[producer] for producer, _ in self.nets.lines}
         connected |= {self.graph.unit_of[producer] for cut in self.nets.cut.values() for producer in cut}
-        for i, unit in enumerate(units):
+        for i, unit in enumerate(polled(units, cancelled, 4096)):
             if i in connected:
                 self.place[i] = self.items.add(unit.width, unit.height, self.nets.rank[i], self.nets.late[i], unit.head)
-        poll(cancelled)
-        self._add_lines()
-        poll(cancelled)
-        self._add_stubs()
-        self._add_tails()
-        done = arrange(self.items, self.links, _SPACING, cancelled)
+        self._add_lines(cancelled)
+        self._add_stubs(cancelled)
+        self._add_tails(cancelled)
+        done = arrange_in_series(self.items, self.links, _SPACING, cancelled)
         poll(cancelled)
         return self._collect(done, self._origins(done), cancelled)
 
@@ -111,18 +110,18 @@ class _Assembly:
         self.links.append(link)
         return len(self.links) - 1
 
-    def _add_lines(self) -> None:
+    def _add_lines(self, cancelled: Cancelled | None) -> None:
         units, unit_of = self.graph.units, self.graph.unit_of
-        for net in self.nets.lines:
+        for net in polled(self.nets.lines, cancelled, 2048):
             if self._enters(net):
                 producer, target = net
                 arrive = self._in_offset(producer, units[target])
                 link = Link(self.place[unit_of[producer]], self.place[target], self._out_offset(producer), arrive)
                 self.line_link[net] = self._link(link)
 
-    def _add_stubs(self) -> None:
+    def _add_stubs(self, cancelled: Cancelled | None) -> None:
         """A label above each consumer of a cut value; one that counts them where there are many."""
-        for target, producers in self.nets.cut.items():
+        for target, producers in polled(self.nets.cut.items(), cancelled):
             unit, item = self.graph.units[target], self.place[target]
             producers = [p for p in producers if self._enters((p, target))]
             groups = [producers] if target in self.nets.counted else [[p] for p in producers]
@@ -139,13 +138,13 @@ class _Assembly:
                     else:
                         self.stub_links[producer, target] = self._link(link)
 
-    def _add_tails(self) -> None:
+    def _add_tails(self, cancelled: Cancelled | None) -> None:
         """Below each producer of cut values, a label that says where they go."""
         consumers: dict[int, list[int]] = {}
         for target, producers in self.nets.cut.items():
             for producer in producers:
                 consumers.setdefault(producer, []).extend(self.graph.units[target].inputs[producer])
-        for producer, targets in consumers.items():
+        for producer, targets in polled(consumers.items(), cancelled):
             unit = self.graph.units[self.graph.unit_of[producer]]
             if unit.shape is not None and self.graph.local_of[producer] not in unit.shape.out_ports:
                 continue
@@ -181,7 +180,7 @@ class _Assembly:
         self, done: Arrangement, origins: list[tuple[float, float]], cancelled: Cancelled | None
     ) -> GraphLayout:
         units = self.graph.units
-        pieces: list[FloatArray] = [np.array(done.pieces, np.float32).reshape(-1, 4)]
+        pieces: list[FloatArray] = [done.pieces.astype(np.float32)]
         base = [0] * len(units)
         total = len(done.pieces)
         node_rect = np.zeros((len(self.names), 4), np.float32)
@@ -194,9 +193,7 @@ class _Assembly:
         ]
         labels = [label for _, label, _, _ in self.stubs]
         ends = [(owner, peer) for _, _, owner, peer in self.stubs]
-        for i, unit in enumerate(units):
-            if not i % 512:
-                poll(cancelled)
+        for i, unit in enumerate(polled(units, cancelled, 512)):
             left, top = origins[i]
             if unit.shape is None:
                 node_rect[unit.members[0]] = (left, top, unit.width, unit.height)
@@ -215,8 +212,8 @@ class _Assembly:
                 stub_rects.append((left + stub.left, top + stub.top, *INNER_STUB))
                 labels.append(self.names[peer])
                 ends.append((unit.members[stub.consumer], peer))
-        poll(cancelled)
         self._collect_edges(done, base, cancelled)
+        poll(cancelled)
         return GraphLayout(
             names=tuple(self.names),
             group_names=tuple(box_names),
@@ -238,9 +235,7 @@ class _Assembly:
     def _collect_edges(self, done: Arrangement, base: list[int], cancelled: Cancelled | None) -> None:
         """The pieces of every FX edge: out of the producer's group, across, into the consumer's group."""
         graph, local_of = self.graph, self.graph.local_of
-        for i, unit in enumerate(graph.units):
-            if not i % 256:
-                poll(cancelled)
+        for i, unit in enumerate(polled(graph.units, cancelled, 512)):
             first = base[i]
             if unit.shape is not None:
                 for a, b in unit.inner:
@@ -282,7 +277,7 @@ class _Assembly:
         return pieces
 
     def _edge(self, producer: int, consumer: int, pieces: list[int], is_cut: bool) -> None:
-        self.edges.append((producer, consumer))
+        self.edges += (producer, consumer)
         self.edge_sizes.append(len(pieces))
         self.edge_pieces.extend(pieces)
         self.edge_cut.append(is_cut)

@@ -77,7 +77,7 @@ def layout_topology(nodes: list[GraphNode], *, cancelled: Cancelled | None = Non
         width, height = node_size(node)
         rect[i] = (made.top[i], made.x[i] - height / 2, width, height)
     used = [(number, piece) for number, pieces in enumerate(made.link_pieces) for piece in pieces]
-    pieces = np.array([made.pieces[piece] for _, piece in used], np.float64).reshape(-1, 4)[:, [1, 0, 3, 2]]
+    pieces = made.pieces[[piece for _, piece in used]].reshape(-1, 4)[:, [1, 0, 3, 2]]
     return TopologyLayout(
         rect,
         np.array(edges, np.int64).reshape(-1, 2),

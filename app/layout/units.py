@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from app.layout.graph_layout import NodeStyle
 from app.layout.group_shape import GroupShape, GroupStructure, lay_out_group, stack_shape
 from app.layout.labels import Size, node_size, title_width
-from app.layout.ranks import Cancelled, poll
+from app.layout.ranks import Cancelled, poll, polled
 from compiler.report import Node, NodeKind, Region
 
 _HIGHEST_STACK = 4  # nodes; higher ones would make their row high for everything else in it
 
 
-@dataclass
+@dataclass(slots=True)
 class Unit:
     """One box of the upper level. ``name`` is empty for lone nodes: one, or a short stack of them without a frame."""
 
@@ -43,18 +43,18 @@ def build_units(region: Region, cancelled: Cancelled | None) -> UnitGraph:
     """Assigns nodes to units, edges to insides or borders, and lays out every inside."""
     nodes = region.nodes
     index = {node.name: i for i, node in enumerate(nodes)}
-    units, unit_of = _assign(region, index)
+    poll(cancelled)
+    units, unit_of = _assign(region, index, cancelled)
     poll(cancelled)
     local_of = [0] * len(nodes)
     for unit in units:
         for place, member in enumerate(unit.members):
             local_of[member] = place
     read_outside: list[bool] = [False] * len(nodes)
-    for consumer, node in enumerate(nodes):
-        if not consumer % 2048:
-            poll(cancelled)
+    for consumer, node in enumerate(polled(nodes, cancelled)):
         target = units[unit_of[consumer]]
-        for name in dict.fromkeys(node.inputs):
+        inputs = node.inputs
+        for name in dict.fromkeys(inputs) if len(inputs) > 1 else inputs:
             producer = index.get(name)
             if producer is None or producer == consumer:
                 continue
@@ -67,16 +67,12 @@ def build_units(region: Region, cancelled: Cancelled | None) -> UnitGraph:
                 target.late_edges.append((producer, consumer))
     extern = {name for call in region.extern_calls for name in call.nodes}
     poll(cancelled)
-    styles = [_style(node, extern) for node in nodes]
-    poll(cancelled)
-    sizes = _sizes(nodes, styles)
-    poll(cancelled)
-    units = _stacked(units, unit_of, local_of, styles)
+    styles = [_style(node, extern) for node in polled(nodes, cancelled, 4096)]
+    sizes = _sizes(nodes, styles, cancelled)
+    units = _stacked(units, unit_of, local_of, styles, cancelled)
     shapes: dict[GroupStructure, GroupShape] = {}
     stacks: dict[tuple[Size, ...], GroupShape] = {}
-    for count, unit in enumerate(units):
-        if not count % 64:
-            poll(cancelled)
+    for unit in polled(units, cancelled, 256):
         if not unit.name:
             unit.head = sizes[unit.members[0]].width
             unit.width, unit.height = sizes[unit.members[0]]
@@ -102,13 +98,13 @@ def build_units(region: Region, cancelled: Cancelled | None) -> UnitGraph:
     return UnitGraph(units, unit_of, local_of, styles)
 
 
-def _assign(region: Region, index: dict[str, int]) -> tuple[list[Unit], list[int]]:
+def _assign(region: Region, index: dict[str, int], cancelled: Cancelled | None) -> tuple[list[Unit], list[int]]:
     """A node recomputed in several groups belongs to the first of them."""
     owner: dict[int, str] = {}
     members: dict[str, list[int]] = {}
     boxes = [(group.name, group.nodes) for group in region.groups]
     boxes += [(call.name, call.nodes) for call in region.extern_calls if len(call.nodes) > 1]
-    for box, names in boxes:
+    for box, names in polled(boxes, cancelled, 2048):
         for name in names:
             node = index.get(name)
             if node is not None and node not in owner:
@@ -116,7 +112,7 @@ def _assign(region: Region, index: dict[str, int]) -> tuple[list[Unit], list[int
                 members.setdefault(box, []).append(node)
     units: list[Unit] = []
     unit_of = [-1] * len(region.nodes)
-    for node in range(len(region.nodes)):
+    for node in polled(range(len(region.nodes)), cancelled, 4096):
         if unit_of[node] >= 0:
             continue
         box = owner.get(node, "")
@@ -127,7 +123,13 @@ def _assign(region: Region, index: dict[str, int]) -> tuple[list[Unit], list[int
     return units, unit_of
 
 
-def _stacked(units: list[Unit], unit_of: list[int], local_of: list[int], styles: list[NodeStyle]) -> list[Unit]:
+def _stacked(
+    units: list[Unit],
+    unit_of: list[int],
+    local_of: list[int],
+    styles: list[NodeStyle],
+    cancelled: Cancelled | None,
+) -> list[Unit]:
     """The units, with lone nodes joined to the lone node that is all they read and that only they read.
 
     A weight and its transpose, or a row of views, then take one place in the upper level instead of several.
@@ -137,7 +139,7 @@ def _stacked(units: list[Unit], unit_of: list[int], local_of: list[int], styles:
         for producer, consumers in unit.inputs.items():
             readers[producer] += len(consumers)
     kept: list[Unit] = []
-    for unit in units:
+    for unit in polled(units, cancelled, 4096):
         if not unit.name and len(unit.inputs) == 1 and styles[unit.members[0]] is not NodeStyle.OUTPUT:
             member, producer = unit.members[0], next(iter(unit.inputs))
             above = units[unit_of[producer]]
@@ -155,11 +157,11 @@ def _stacked(units: list[Unit], unit_of: list[int], local_of: list[int], styles:
     return kept
 
 
-def _sizes(nodes: list[Node], styles: list[NodeStyle]) -> list[Size]:
+def _sizes(nodes: list[Node], styles: list[NodeStyle], cancelled: Cancelled | None) -> list[Size]:
     """The boxes of all nodes; calls of the same op with outputs of the same shapes are measured once."""
     known: dict[tuple[object, ...], Size] = {}
     sizes: list[Size] = []
-    for node, style in zip(nodes, styles, strict=True):
+    for node, style in polled(zip(nodes, styles, strict=True), cancelled, 4096):
         if node.kind is not NodeKind.CALL or not node.outputs:
             sizes.append(node_size(node, style))
             continue
