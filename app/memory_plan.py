@@ -32,10 +32,12 @@ class PlanRows:
 
 
 def live_bytes(memory: Memory) -> NDArray[np.int64]:
-    """Bytes live at each step: every buffer from its first use to its last, both included."""
+    """Bytes live at each step: every buffer from its first use to its last, both included. One that is written over
+    an operand counts once that has ended."""
     if not memory.buffers:
         return np.zeros(0, np.int64)
-    first = np.array([buffer.first_use for buffer in memory.buffers])
+    ends = {buffer.name: buffer.last_use for buffer in memory.buffers}
+    first = np.array([max(buffer.first_use, ends.get(buffer.reuses, -1) + 1) for buffer in memory.buffers])
     last = np.array([buffer.last_use for buffer in memory.buffers])
     size = np.array([buffer.bytes for buffer in memory.buffers], np.int64)
     changes = np.zeros(int(last.max()) + 2, np.int64)

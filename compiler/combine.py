@@ -57,7 +57,7 @@ def combine(steps: Sequence[Scheduled]) -> list[Scheduled]:
         current.deadline = min(current.deadline, deadlines[position])
         current.pointers += pointers
         current.kept_bytes += kept
-    return _numbered(_placed(steps, [members for members in groups if len(members) > 1]))
+    return numbered(_placed(steps, [members for members in groups if len(members) > 1]))
 
 
 def _deadlines(steps: Sequence[Scheduled]) -> list[int]:
@@ -114,6 +114,6 @@ def _joined(parts: Sequence[Launch]) -> Launch:
     return Launch(parts[-1].name, group, combine_kernels([p.kernel for p in parts]), stored, len(parts))
 
 
-def _numbered(steps: Sequence[Scheduled]) -> list[Scheduled]:
+def numbered(steps: Sequence[Scheduled]) -> list[Scheduled]:
     """Launches named after their place in the schedule."""
     return [replace(s, name=f"group{i}") if isinstance(s, Launch) else s for i, s in enumerate(steps)]

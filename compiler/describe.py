@@ -275,7 +275,16 @@ def _memory(region: CompiledRegion) -> r.Memory:
         )
         for name, buffer in plan.buffers.items()
     ]
-    return r.Memory(buffers, plan.peak_bytes, plan.total_bytes)
+    saved = [
+        r.BufferPlan(name, buffer.fx_node, buffer.bytes, 0, min(plan.last_use.get(name, last), last), saved=True)
+        for name, buffer in plan.given_up.items()
+    ]
+    ordered = region.ordered
+    if ordered is None:  # nothing was compiled
+        return r.Memory()
+    return r.Memory(
+        [*saved, *buffers], plan.peak_bytes, plan.total_bytes, ordered.policy, ordered.captured_peak, ordered.moved
+    )
 
 
 def _cuda_graph(region: CompiledRegion) -> r.CudaGraph:

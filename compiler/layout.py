@@ -53,6 +53,12 @@ FOLLOWS = frozenset(
 VIEWS = frozenset({aten.view, aten._unsafe_view, aten.reshape})
 
 
+# A weight this many times as large as what its convolution reads and writes stays as it is: cuDNN then transposes it in
+# its workspace, which is no slower than a copy of it beforehand, and is gone as soon as the call returns.
+HEAVY = 8
+FEW_CHANNELS = 4  # tensor cores take more at a time: cuDNN pads such an input, which costs a copy and memory
+
+
 def wants_channels_last(graph: torch.fx.GraphModule, target: Target) -> bool:
     """Whether the graph has 2-D convolutions of known sizes that cuDNN would run on tensor cores."""
     if target.backend != "cuda":
@@ -61,7 +67,20 @@ def wants_channels_last(graph: torch.fx.GraphModule, target: Target) -> bool:
     fast = {torch.float16, torch.bfloat16, *([torch.float32] if tf32 else [])}
     found = [n for n in graph.graph.nodes if n.target is aten.convolution.default and _is_2d(n)]
     grouped = [n for n in found if n.args[8] != 1]
-    return len(grouped) < len(found) and all(n.meta["val"].dtype in fast for n in found) and _is_static(graph)
+    if len(grouped) == len(found) or not all(n.meta["val"].dtype in fast for n in found) or not _is_static(graph):
+        return False
+    return any(_weight_of(n).shape[1] > FEW_CHANNELS and not _is_heavy(n) for n in found)
+
+
+def _weight_of(convolution: torch.fx.Node) -> torch.Tensor:
+    weight: torch.Tensor = convolution.args[1].meta["val"]  # type: ignore[union-attr]
+    return weight
+
+
+def _is_heavy(convolution: torch.fx.Node) -> bool:
+    read: torch.Tensor = convolution.args[0].meta["val"]  # type: ignore[union-attr]
+    written: torch.Tensor = convolution.meta["val"]
+    return _weight_of(convolution).numel() > HEAVY * (read.numel() + written.numel())
 
 
 def _is_2d(node: torch.fx.Node) -> bool:
@@ -97,12 +116,14 @@ class _Rewriter:
     def _copy(self, node: torch.fx.Node) -> torch.fx.Node:
         replaced: dict[torch.fx.Node, torch.fx.Node] = {n: self.made[n] for n in node.all_input_nodes}
         packet = getattr(node.target, "overloadpacket", None)
-        if packet is aten.convolution and _is_2d(node):
+        convolution = packet is aten.convolution and _is_2d(node)
+        stays = convolution and _is_heavy(node)
+        if convolution and not stays:
             for operand in node.args[:2]:
                 assert isinstance(operand, torch.fx.Node)
                 replaced[operand] = self._in_channels_last(replaced[operand], node)
         changed = [n for n in node.all_input_nodes if _strides(replaced[n]) != _strides(n)]
-        if changed and not self._follows(node):
+        if changed and (stays or not self._follows(node)):
             for operand in changed:
                 replaced[operand] = self._restored(replaced[operand], operand)
             changed = []

@@ -4,13 +4,14 @@ Greedy, along the schedule: a buffer takes the storage of a dead one with the sa
 kernel writes its result over an operand that nobody needs any more, where it reads each element only at the point where
 it writes it. What a scatter writes lies in the memory that it goes on with, always; what is written into an
 input in that input's. Otherwise inputs and returned buffers are never reused. A library call that may return a view of
-its argument keeps the argument alive as long as its result.
+its argument keeps the argument alive as long as its result. Inputs that the caller gives up (what a forward saved for
+its backward) count until their last use.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,8 @@ class MemoryPlan:
     """``born`` and ``last_use`` give schedule positions; ``reuses`` maps a buffer to the one it takes over.
 
     ``in_place`` is the part of ``reuses`` in which the kernel that makes a buffer reads the other.
-    ``peak_bytes`` is the largest sum of live intermediates at any step, ``total_bytes`` the sum with no reuse.
+    ``given_up`` are the inputs that only this schedule holds. ``peak_bytes`` is the largest sum of live intermediates
+    and given-up inputs at any step, ``total_bytes`` the sum of all of them.
     """
 
     born: dict[str, int]
@@ -34,10 +36,13 @@ class MemoryPlan:
     peak_bytes: int
     total_bytes: int
     in_place: dict[str, str] = field(default_factory=dict)
+    given_up: dict[str, Buffer] = field(default_factory=dict)
 
 
-def plan_memory(steps: Sequence[Scheduled], program: Program, options: Options = DEFAULTS) -> MemoryPlan:
-    """Plan the intermediates of a schedule."""
+def plan_memory(
+    steps: Sequence[Scheduled], program: Program, options: Options = DEFAULTS, given_up: Collection[str] = ()
+) -> MemoryPlan:
+    """Plan the intermediates of a schedule. ``given_up`` names inputs that nobody else holds."""
     born: dict[str, int] = {}
     last_use: dict[str, int] = {}
     buffers: dict[str, Buffer] = {}
@@ -51,8 +56,7 @@ def plan_memory(steps: Sequence[Scheduled], program: Program, options: Options =
         if isinstance(step, Extern):
             for name in step.result_names:
                 last_use.setdefault(name, position)
-    kept = {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)}
-    kept |= {ref.name for ref in program.outputs if isinstance(ref, ScalarRef)}
+    kept = returned_buffers(program)
     for name in kept:
         last_use[name] = len(steps)
     _extend_through_aliases(steps, last_use)
@@ -69,11 +73,22 @@ def plan_memory(steps: Sequence[Scheduled], program: Program, options: Options =
         shares = name in goes_on or name in in_place
         live_change[born[name] + shares] += buffer.bytes  # where it goes on with what counts until then
         live_change[last_use[name] + 1] -= buffer.bytes
+    mine = {b.name: b for b in program.inputs if b is not None and b.name in given_up}
+    for name, buffer in mine.items():
+        live_change[0] += buffer.bytes
+        live_change[last_use.get(name, len(steps)) + 1] -= buffer.bytes
     live = peak = 0
     for position in range(len(steps) + 1):
         live += live_change[position]
         peak = max(peak, live)
-    return MemoryPlan(born, last_use, reuses, own, peak, sum(b.bytes for b in own.values()), in_place)
+    total = sum(b.bytes for b in (*own.values(), *mine.values()))
+    return MemoryPlan(born, last_use, reuses, own, peak, total, in_place, mine)
+
+
+def returned_buffers(program: Program) -> set[str]:
+    """The buffers (and other results of calls) whose memory the caller gets."""
+    tensors = {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)}
+    return tensors | {ref.name for ref in program.outputs if isinstance(ref, ScalarRef)}
 
 
 def may_alias(step: Extern) -> bool:

@@ -86,6 +86,9 @@ class Options:
         choices=("kernel", "eager"),
     )
     memory_reuse: bool = option(True, "Let a buffer take over the storage of one that nothing reads any more.")
+    reorder: bool = option(
+        True, "Run kernels and library calls in another order than captured where that lowers the peak of memory."
+    )
     fallback: str = option(
         "none",
         "What becomes of a region on which a stage of the compiler fails: none stops with the error, eager runs the "

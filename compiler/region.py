@@ -19,14 +19,16 @@ from compiler.codegen.compile import CompiledKernel, compile_binary, load_functi
 from compiler.codegen.config import choose_config, configs, grid_of
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.wrapper import generate_wrapper
-from compiler.combine import combine
+from compiler.combine import combine, numbered
 from compiler.errors import CompileError, sentence
 from compiler.fusion import Partition, partition
 from compiler.ir import Program
 from compiler.layout import channels_last, wants_channels_last
 from compiler.lowering.graph import lower_graph
-from compiler.memory import MemoryPlan, plan_memory
+from compiler.memory import MemoryPlan
 from compiler.options import DEFAULTS, Options
+from compiler.order import Ordered, lower_peak
+from compiler.partitions import refused_steps
 from compiler.provenance import provenance_of
 from compiler.report import Stage, Target
 from compiler.runtime.autotune import tune, worth_tuning
@@ -66,6 +68,7 @@ class CompiledRegion:
     wrapper: str
     wrapper_names: dict[str, Any]
     stages: list[Stage] = field(default_factory=list)
+    ordered: Ordered | None = None  # how the order of ``steps`` was chosen
     fallback: CompileError | None = None  # why nothing was compiled, and the graph runs as captured
 
 
@@ -227,11 +230,17 @@ def compile_region(
     with stage("fuse", 0.2, 0.3):
         parts = partition(program, options)
     with stage("generate", 0.3, 0.4):
-        steps = schedule(parts, program, options)
-        if options.horizontal_fusion:
-            steps = combine(steps)
+        launches = schedule(parts, program, options)
     with stage("plan", 0.4, 0.45):
-        plan = plan_memory(steps, program, options)
+        ordered = lower_peak(
+            launches,
+            program,
+            options,
+            given_up=saved_inputs(graph) if kind == "backward" else (),
+            refused=refused_steps(launches, graph).keys(),
+            finish=combine if options.horizontal_fusion else numbered,
+        )
+        steps, plan = ordered.steps, ordered.plan
     with stage("compile", 0.45, 1.0):
 
         def progress(done: float) -> None:
@@ -240,7 +249,14 @@ def compile_region(
 
         kernels = library.add([s for s in steps if isinstance(s, Launch)], progress)
         wrapper, names = generate_wrapper(program, steps, plan, kernels)
-    return CompiledRegion(name, kind, graph, program, parts, steps, plan, kernels, wrapper, names, stages)
+    return CompiledRegion(name, kind, graph, program, parts, steps, plan, kernels, wrapper, names, stages, ordered)
+
+
+def saved_inputs(graph: torch.fx.GraphModule) -> frozenset[str]:
+    """The inputs of a backward graph that its forward computed and saved for it. Nobody else holds them, but for those
+    that the forward returned, too."""
+    names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+    return frozenset(name for name in names if not name.startswith(("primals", "tangents")))
 
 
 def _located(error: CompileError, stage: str, graph: torch.fx.GraphModule) -> CompileError:

@@ -170,14 +170,26 @@ class BufferPlan(msgspec.Struct, omit_defaults=True):
     first_use: int
     last_use: int
     reuses: str = ""  # the buffer whose storage this one takes over
+    saved: bool = False  # an input that the forward computed and saved, freed at its last use
+
+
+class MemoryOrder(StrEnum):
+    """Which order of the schedule's steps was taken, of those that were tried."""
+
+    CAPTURED = "captured"  # that of the captured graph
+    FORWARD = "forward"  # a list schedule from the front: of what may run next, what leaves the least memory behind
+    BACKWARD = "backward"  # one from the back: of what may run last, what needs the least memory kept for it
 
 
 class Memory(msgspec.Struct, omit_defaults=True):
-    """The memory plan of a region: intermediate buffers only."""
+    """The memory plan of a region: intermediate buffers, and in a backward what the forward saved for it."""
 
     buffers: list[BufferPlan] = []
-    peak_bytes: int = 0  # planned peak of live intermediates
+    peak_bytes: int = 0  # planned peak of live buffers
     total_bytes: int = 0  # the same with no reuse at all
+    order: MemoryOrder | None = None  # None where no other order was looked for
+    captured_peak_bytes: int = 0  # the planned peak in the captured order
+    moved_steps: int = 0  # the fewest steps to move to get from the captured order to the chosen one
 
 
 class GraphNodeKind(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -11,20 +10,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
-from compiler.backend import Session, fusescope
 from compiler.codegen.wrapper import generate_piece
 from compiler.ir import Buffer, Extern, Program, TensorRef
-from compiler.lowering.graph import is_view
 from compiler.memory import MemoryPlan, may_alias, plan_memory
 from compiler.partitions import split
-from compiler.pipeline import run_once
-from compiler.region import KernelLibrary
 from compiler.report import ExternReason
 from compiler.runtime.partitioned import input_uses
 from compiler.schedule import Launch, Scheduled, writes_of
-from tests.graphs import TARGET, compiled
+from tests.graphs import compiled
 
 aten = torch.ops.aten
 CPU = torch.device("cpu")
@@ -253,45 +247,3 @@ def test_what_is_read_elsewhere_or_later_is_not_written_over() -> None:
     assert not in_place(lambda a, w: (a @ w).softmax(-1) @ w.t(), a, wide), "passed over more than once"
     assert not in_place(lambda a, w: (a @ w).relu().double() @ w.double(), a, w), "another size"
     assert not in_place(lambda a, w: a.relu() @ w, a, w), "the caller's"
-
-
-def test_the_peak_is_no_higher_than_that_of_the_graph_run_op_by_op() -> None:
-    examples: dict[str, dict[str, Any]] = {
-        "mlp": {"batch": 64, "width": 64, "layers": 4},
-        "transformer_block": {},
-        "conv_bn_relu": {"batch": 2, "channels": 8, "size": 16},
-        "softmax": {"rows": 64, "columns": 100},
-        "rms_norm_residual": {"rows": 64, "columns": 96},
-    }
-    for name, options in examples.items():
-        torch._dynamo.reset()
-        example = importlib.import_module(f"resources.examples.{name}")
-        model, inputs = getattr(example, name)(**options)
-        kept = Session(TARGET, KernelLibrary(TARGET, binaries=False, texts=False))
-        settings_ = {"session": kept}
-        function = torch.compile(model, backend=lambda gm, x, s=settings_: fusescope(gm, x, options=s))
-        run_once(function, inputs, example.TRAINING)
-        for region in kept.regions:
-            assert region.plan.peak_bytes <= peak_op_by_op(region.graph), f"{name} {region.name}"
-
-
-def peak_op_by_op(graph: torch.fx.GraphModule) -> int:
-    """The largest sum of live results if every node ran by itself and freed what nobody needs after it; views free."""
-    nodes = list(graph.graph.nodes)
-    root: dict[torch.fx.Node, torch.fx.Node] = {}
-    last: dict[torch.fx.Node, int] = {}
-    for position, node in enumerate(nodes):
-        root[node] = root[node.args[0]] if is_view(node) and isinstance(node.args[0], torch.fx.Node) else node
-        for used in node.all_input_nodes:
-            last[root[used]] = position
-    sizes = {
-        node: sum(t.numel() * t.dtype.itemsize for t in tree_leaves(node.meta.get("val")) if isinstance(t, Tensor))
-        for node in nodes
-        if node.op == "call_function" and root[node] is node
-    }
-    live = peak = 0
-    for position, node in enumerate(nodes):
-        live += sizes.get(node, 0)
-        peak = max(peak, live)
-        live -= sum(size for made, size in sizes.items() if last.get(made, nodes.index(made)) == position)
-    return peak

@@ -131,6 +131,15 @@ def test_a_fixed_option_leaves_no_other_configuration_to_try() -> None:
     assert [(c.blocks, c.num_warps) for c in configs(kernel, TARGET, options)] == [({"XBLOCK": 64}, 2)]
 
 
+def test_reorder() -> None:
+    def wide(*x: Tensor) -> list[Tensor]:
+        return [(y @ y).sum() for y in [a.exp() @ a for a in x]]
+
+    inputs = torch.randn(4, 32, 32)
+    moved, kept = (compiled(wide, *inputs, options=Options(reorder=value))[0] for value in (True, False))
+    assert moved.plan.peak_bytes < kept.plan.peak_bytes
+
+
 def test_memory_reuse() -> None:
     def chain(x: Tensor, w: Tensor) -> Tensor:
         for _ in range(3):

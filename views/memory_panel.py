@@ -9,7 +9,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.memory_plan import live_at, live_bytes
-from compiler.report import BufferPlan, Memory
+from compiler.report import BufferPlan, Memory, MemoryOrder
 from views import format as fmt
 from views.charts.memory_map import MemoryMap, MemoryView, memory_view
 from views.index import RegionIndex
@@ -84,7 +84,8 @@ def buffer_lines(buffer: BufferPlan, index: RegionIndex) -> list[str]:
     """A buffer's facts: who writes it, who reads it, for how long, whose storage it has."""
     reader_names = (index.unit_of(node) for node in index.readers.get(buffer.node, ()))
     readers = list(dict.fromkeys(unit for unit in reader_names if unit))
-    lines = [f"{buffer.node}  {fmt.size(buffer.bytes)}", f"Written by {index.unit_of(buffer.node) or 'the region'}"]
+    writer = "the forward, which saved it" if buffer.saved else index.unit_of(buffer.node) or "the region"
+    lines = [f"{buffer.node}  {fmt.size(buffer.bytes)}", f"Written by {writer}"]
     if readers:
         more = f" and {len(readers) - 3} more" if len(readers) > 3 else ""
         lines.append(f"Read by {', '.join(readers[:3])}{more}")
@@ -96,10 +97,12 @@ def buffer_lines(buffer: BufferPlan, index: RegionIndex) -> list[str]:
 
 
 def memory_text(memory: Memory, index: RegionIndex) -> str:
-    """The plan and its peak in two sentences."""
+    """The plan, its peak and the order that was chosen, a sentence each."""
     live = live_bytes(memory)
     if not len(live):
         return "This region keeps no intermediate buffers."
+    saved = sum(1 for buffer in memory.buffers if buffer.saved)
+    made = fmt.plural(len(memory.buffers) - saved, "buffer") + (f" and {saved} saved by the forward" if saved else "")
     reused = sum(1 for buffer in memory.buffers if buffer.reuses)
     step = int(live.argmax())
     peak = int(live[step])
@@ -107,8 +110,26 @@ def memory_text(memory: Memory, index: RegionIndex) -> str:
     largest = ", ".join(f"{buffer.node} ({fmt.size(buffer.bytes)})" for buffer in there[:3])
     more = f" and {len(there) - 3} more" if len(there) > 3 else ""
     return (
-        f"Planned, intermediates only: peak {fmt.size(memory.peak_bytes)} for "
-        f"{fmt.plural(len(memory.buffers), 'buffer')}, {fmt.size(memory.total_bytes)} without reuse; {reused} of them "
+        f"Planned, without parameters and inputs: peak {fmt.size(memory.peak_bytes)} for {made}, "
+        f"{fmt.size(memory.total_bytes)} without reuse; {reused} of them "
         f"take over the storage of an earlier one. At the peak, step {step} ({step_name(index, step)}), "
-        f"{fmt.size(peak)} is live: {largest}{more}."
+        f"{fmt.size(peak)} is live: {largest}{more}.{order_text(memory)}"
+    )
+
+
+def order_text(memory: Memory) -> str:
+    """Which order the steps run in, and what that does to the peak; nothing where no other was looked for."""
+    if memory.order is None:
+        return ""
+    if memory.order is MemoryOrder.CAPTURED:
+        return " The steps run in the captured order: of the others that were tried, none has a lower peak."
+    how = (
+        "from the front, always what leaves the least memory behind"
+        if memory.order is MemoryOrder.FORWARD
+        else "from the back, always what needs the least memory kept for it"
+    )
+    before, after = memory.captured_peak_bytes, memory.peak_bytes
+    return (
+        f" {fmt.plural(memory.moved_steps, 'step')} moved ({how}): in the captured order the peak would be "
+        f"{fmt.size(before)}, now it is {1 - after / before:.0%} lower."
     )

@@ -93,6 +93,9 @@ def _region(region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
             "buffers": len(region.memory.buffers),
             "peak_bytes": region.memory.peak_bytes,
             "total_bytes": region.memory.total_bytes,
+            "order": region.memory.order.value if region.memory.order is not None else "",
+            "captured_peak_bytes": region.memory.captured_peak_bytes,
+            "moved_steps": region.memory.moved_steps,
         },
         "cuda_graph": {
             "captured": graph.captured,

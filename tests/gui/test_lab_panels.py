@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.memory_plan import live_bytes, plan_rows
-from compiler.report import BufferPlan, CudaGraph, Memory, Report, Trace, TraceEvent
+from compiler.report import BufferPlan, CudaGraph, Memory, MemoryOrder, Report, Trace, TraceEvent
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
@@ -20,7 +20,7 @@ from views.charts.roofline_chart import point_lines
 from views.charts.scale import Scale, linear_ticks, log_ticks, tick_text
 from views.cuda_graph_panel import CudaGraphPanel
 from views.index import RegionIndex
-from views.memory_panel import MemoryPanel, memory_text
+from views.memory_panel import MemoryPanel, memory_text, order_text
 from views.progress_panel import STAGES
 from views.roofline_panel import RooflinePanel
 from views.selection import Selection
@@ -213,6 +213,21 @@ def test_storages_hold_buffers_in_turn() -> None:
     assert rows.before.tolist() == [-1, 0, -1]
     assert rows.share.tolist() == [1.0, 1.0, 1.0]
     assert live_bytes(reuse_plan()).tolist() == [1000, 1500, 1500, 1000]
+
+
+def test_a_buffer_written_over_its_operand_counts_once() -> None:
+    buffers = [BufferPlan("buf0", "a", 1000, 0, 1), BufferPlan("buf1", "b", 1000, 1, 2, reuses="buf0")]
+    assert live_bytes(Memory(buffers)).tolist() == [1000, 1000, 1000]
+
+
+def test_the_chosen_order_is_explained() -> None:
+    assert order_text(Memory()) == ""
+    assert "captured order" in order_text(Memory(order=MemoryOrder.CAPTURED))
+    moved = Memory(peak_bytes=750, order=MemoryOrder.BACKWARD, captured_peak_bytes=1000, moved_steps=3)
+    text = order_text(moved)
+    assert "3 steps moved (from the back" in text
+    assert "would be 1.00 KB" in text
+    assert text.endswith("now it is 25% lower.")
 
 
 def test_memory_click_selects_and_selection_marks(qtbot: QtBot, report: Report) -> None:

@@ -14,7 +14,7 @@ CHOICES = {
     "few buffers": Options(max_fused_buffers=2),
     "every reduction in passes": Options(persistent_inner=0, persistent_outer=0),
     "every reduction in registers": Options(persistent_inner=65536, persistent_outer=1024),
-    "small blocks, no reuse": Options(pointwise_block=64, num_warps=1, memory_reuse=False),
+    "small blocks, no reuse": Options(pointwise_block=64, num_warps=1, memory_reuse=False, reorder=False),
 }
 
 

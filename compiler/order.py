@@ -1,0 +1,299 @@
+"""The order in which launches and library calls run: the one that needs the least memory at its peak.
+
+Any order that keeps data, writes and side effects in sequence computes the same numbers. The captured one stands unless
+another is lower: two list schedules are tried, one from the front (of what may run next, what leaves the least memory
+behind) and one from the back (of what may run last, what needs the least memory kept for it). Both take time linear in
+the size of the graph, but for a logarithm, and depend on nothing but the graph.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from compiler.ir import Extern, Program
+from compiler.memory import MemoryPlan, may_alias, plan_memory, returned_buffers
+from compiler.options import DEFAULTS, Options
+from compiler.partitions import symbols_used
+from compiler.report import MemoryOrder
+from compiler.schedule import Launch, Scheduled, writes_of
+
+Order = list[int]
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """A schedule and its memory plan. ``captured_peak`` is the peak, in bytes, of the order of the capture, ``moved``
+    the fewest steps that have to be taken out and put back elsewhere to get this order from that one.
+    """
+
+    steps: list[Scheduled]
+    plan: MemoryPlan
+    captured_peak: int
+    moved: int = 0
+    policy: MemoryOrder | None = None  # None where no other order was looked for
+
+
+def lower_peak(
+    steps: Sequence[Scheduled],
+    program: Program,
+    options: Options = DEFAULTS,
+    *,
+    given_up: Collection[str] = (),
+    refused: Collection[int] = (),
+    finish: Callable[[Sequence[Scheduled]], list[Scheduled]] = list,
+) -> Ordered:
+    """The best of the orders that are tried, and its plan.
+
+    Args:
+        given_up: inputs that nobody but the schedule holds: they are freed at their last use.
+        refused: positions of steps that no CUDA Graph can hold. No order is taken that parts the others more often.
+        finish: what is done to a schedule before it is planned.
+    """
+    captured = finish(steps)
+    plan = plan_memory(captured, program, options, given_up)
+    best = Ordered(captured, plan, plan.peak_bytes)
+    if not options.reorder or len(steps) < 3:
+        return best
+    best = Ordered(captured, plan, plan.peak_bytes, 0, MemoryOrder.CAPTURED)
+    graph = dependencies(steps, program)
+    sizes = _Sizes.of(steps, program, given_up)
+    outside = {id(steps[position]) for position in refused}
+    tried = (
+        (MemoryOrder.FORWARD, _from_the_front(graph, sizes)),
+        (MemoryOrder.BACKWARD, _from_the_back(graph, sizes)),
+    )
+    for policy, order in tried:
+        arranged = [steps[position] for position in order]
+        if _alternations(arranged, outside) > _alternations(steps, outside):
+            continue
+        if plan_memory(arranged, program, options, given_up).peak_bytes >= best.plan.peak_bytes:
+            continue
+        finished = finish(arranged)
+        plan = plan_memory(finished, program, options, given_up)
+        if plan.peak_bytes < best.plan.peak_bytes:
+            best = Ordered(finished, plan, best.captured_peak, len(order) - _longest_rise(order), policy)
+    return best
+
+
+def _longest_rise(order: Order) -> int:
+    """The most steps that run in the same sequence as in the capture."""
+    ends: Order = []  # of the rises of each length the one that ends lowest
+    for position in order:
+        at = bisect.bisect_left(ends, position)
+        ends[at : at + 1] = [position]
+    return len(ends)
+
+
+def _alternations(steps: Sequence[Scheduled], outside: set[int]) -> int:
+    """How often the schedule changes between steps that a CUDA Graph can hold and steps that it cannot."""
+    inside = [id(step) not in outside for step in steps]
+    return sum(a != b for a, b in itertools.pairwise(inside))
+
+
+# --- what has to stay in sequence ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Dependencies:
+    """For each step, those that have to run before it, and those that have to run after it."""
+
+    before: list[set[int]]
+    after: list[set[int]]
+
+
+def dependencies(steps: Sequence[Scheduled], program: Program) -> Dependencies:
+    """What no order may change, read off a schedule that is right.
+
+    A step runs after those that make what it reads. Of memory that somebody writes into, readers stay between the same
+    writers. Steps with effects that no tensor shows keep their order, and a size is found out before it is used.
+    """
+    graph = Dependencies([set() for _ in steps], [set() for _ in steps])
+    maker: dict[str, int] = {}
+    writers: dict[str, list[tuple[int, bool]]] = defaultdict(list)  # memory -> (step, whether it writes)
+    memory = _memory_of(steps)
+    rewritten = {memory.get(name, name) for step in steps for name in _rewrites(step)}
+    finds_out: dict[str, int] = {}
+    effect: int | None = None
+
+    def edge(first: int, then: int) -> None:
+        if first != then:
+            graph.before[then].add(first)
+            graph.after[first].add(then)
+
+    for position, step in enumerate(steps):
+        for name in step.reads:
+            if name in maker:
+                edge(maker[name], position)
+        for symbol in symbols_used(step) if finds_out else ():
+            if symbol in finds_out:
+                edge(finds_out[symbol], position)
+        made = step.result_names if isinstance(step, Extern) else tuple(b.name for b in step.stored)
+        maker.update(dict.fromkeys(made, position))
+        written = {memory.get(name, name) for name in _rewrites(step)}
+        for place in dict.fromkeys(memory.get(name, name) for name in (*step.reads, *made, *_rewrites(step))):
+            if place not in rewritten:
+                continue
+            earlier = writers[place]
+            writes = place in written
+            for other, wrote in reversed(earlier):
+                if writes or wrote:
+                    edge(other, position)
+                if wrote:
+                    break
+            earlier.append((position, writes))
+        if isinstance(step, Extern):
+            finds_out.update(dict.fromkeys((binding.symbol for binding in step.bindings), position))
+            if step.keeps_order:
+                if effect is not None:
+                    edge(effect, position)
+                effect = position
+    return graph
+
+
+def _rewrites(step: Scheduled) -> tuple[str, ...]:
+    """Buffers whose memory a step writes into after somebody else did."""
+    return step.mutates if isinstance(step, Extern) else tuple(step.takes_over.values())
+
+
+def _memory_of(steps: Sequence[Scheduled]) -> dict[str, str]:
+    """Buffer -> a name for the memory that it may share with others, for those that may."""
+    parent: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while parent.get(name, name) != name:
+            parent[name] = parent.get(parent[name], parent[name])
+            name = parent[name]
+        return name
+
+    for step in steps:
+        pairs: list[tuple[str, str]] = []
+        if isinstance(step, Launch):
+            pairs += step.takes_over.items()
+        elif may_alias(step):
+            together = [*step.reads, *(buffer.name for buffer in writes_of(step))]
+            pairs += [(together[0], name) for name in together[1:]]
+        for a, b in pairs:
+            parent[find(a)] = find(b)
+    return {name: find(name) for name in parent}
+
+
+# --- list scheduling -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Sizes:
+    """What each step makes and uses, as memory: a name for each storage."""
+
+    made: list[list[str]] = field(default_factory=list)
+    used: list[list[str]] = field(default_factory=list)  # made before, or given up by the caller
+    bytes: dict[str, int] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, steps: Sequence[Scheduled], program: Program, given_up: Collection[str]) -> _Sizes:
+        memory = _memory_of(steps)
+        sizes = cls(kept={memory.get(name, name) for name in returned_buffers(program)})
+        for buffer in program.inputs:
+            if buffer is not None and buffer.name in given_up:
+                sizes.bytes.setdefault(memory.get(buffer.name, buffer.name), buffer.bytes)
+        inputs = {b.name for b in program.inputs if b is not None} | program.constants.keys()
+        others = {memory.get(name, name) for name in inputs} - sizes.bytes.keys()  # the caller's, whatever happens
+        for step in steps:
+            made = []
+            for buffer in writes_of(step):
+                place = memory.get(buffer.name, buffer.name)
+                if place not in others and place not in sizes.bytes:
+                    sizes.bytes[place] = buffer.bytes
+                    made.append(place)
+            used = dict.fromkeys(memory.get(name, name) for name in step.reads)
+            sizes.made.append(made)
+            sizes.used.append([place for place in used if place in sizes.bytes and place not in made])
+        return sizes
+
+
+def _from_the_front(graph: Dependencies, sizes: _Sizes) -> Order:
+    """Of the steps that may run next always the one after which least is live; of equals, the captured order's first.
+
+    Changes of what a step frees are kept up to date: it falls due when a storage has one user left.
+    """
+    users: dict[str, set[int]] = defaultdict(set)
+    for position, used in enumerate(sizes.used):
+        for place in used:
+            users[place].add(position)
+    for position, made in enumerate(sizes.made):
+        for place in made:
+            users[place].add(position)
+    growth = []
+    for position, made in enumerate(sizes.made):
+        gone = [p for p in (*sizes.used[position], *made) if len(users[p]) == 1 and p not in sizes.kept]
+        growth.append(sum(sizes.bytes[p] for p in made) - sum(sizes.bytes[p] for p in gone))
+    waiting = [len(before) for before in graph.before]
+    ready = [(growth[p], p) for p, count in enumerate(waiting) if not count]
+    heapq.heapify(ready)
+    done = [False] * len(waiting)
+    order: Order = []
+    while ready:
+        known, position = heapq.heappop(ready)
+        if done[position] or known != growth[position]:
+            continue  # an entry from before it came to free more
+        done[position] = True
+        order.append(position)
+        for place in (*sizes.used[position], *sizes.made[position]):
+            users[place].discard(position)
+            if len(users[place]) == 1 and place not in sizes.kept:
+                (last,) = users[place]
+                growth[last] -= sizes.bytes[place]
+                if not waiting[last]:
+                    heapq.heappush(ready, (growth[last], last))
+        for other in sorted(graph.after[position]):
+            waiting[other] -= 1
+            if not waiting[other]:
+                heapq.heappush(ready, (growth[other], other))
+    return order
+
+
+def _from_the_back(graph: Dependencies, sizes: _Sizes) -> Order:
+    """The order found from its end: of the steps that may run last always the one before which least is live.
+
+    Seen from the end a step gives back what it makes and claims what it uses, unless a later step claimed that already.
+    """
+    claimers: dict[str, list[int]] = defaultdict(list)
+    for position, used in enumerate(sizes.used):
+        for place in used:
+            claimers[place].append(position)
+    claimed = set(sizes.kept)
+    growth = [
+        sum(sizes.bytes[p] for p in used if p not in claimed) - sum(sizes.bytes[p] for p in made)
+        for used, made in zip(sizes.used, sizes.made, strict=True)
+    ]
+    waiting = [len(after) for after in graph.after]
+    ready = [(growth[p], -p) for p, count in enumerate(waiting) if not count]
+    heapq.heapify(ready)
+    done = [False] * len(waiting)
+    order: Order = []
+    while ready:
+        known, negative = heapq.heappop(ready)
+        position = -negative
+        if done[position] or known != growth[position]:
+            continue
+        done[position] = True
+        order.append(position)
+        for place in sizes.used[position]:
+            if place in claimed:
+                continue
+            claimed.add(place)
+            for other in claimers[place]:
+                if not done[other]:
+                    growth[other] -= sizes.bytes[place]
+                    if not waiting[other]:
+                        heapq.heappush(ready, (growth[other], -other))
+        for other in sorted(graph.before[position]):
+            waiting[other] -= 1
+            if not waiting[other]:
+                heapq.heappush(ready, (growth[other], -other))
+    return order[::-1]
