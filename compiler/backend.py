@@ -20,7 +20,7 @@ from compiler.dynamo_log import DynamoLog
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
 from compiler.lowering.extern import mutated_arguments
-from compiler.memory import returned_inputs
+from compiler.memory import inputs_left_in_place
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.random_numbers import draw_from_seeds
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
@@ -35,6 +35,7 @@ from compiler.runtime.executable import (
     interpreting,
 )
 from compiler.runtime.observe import Mark, Observer
+from compiler.runtime.results import Conform
 from compiler.targets import local_target, resolve
 from compiler.without_values import by_shape
 
@@ -322,21 +323,21 @@ def executable_of(
         return as_captured(region)
     call = build(region.wrapper, region.wrapper_names, launchers)
 
-    def observed(mark: Mark) -> Call:
-        text, names = generate_wrapper(
-            region.program, region.steps, region.plan, region.kernels, observed=region.name
-        )
-        return build(text, {**names, "mark": mark}, launchers)
+    def variant(mark: Mark | None, conform: Conform | None) -> Call:
+        observed = region.name if mark is not None else ""
+        parts = (region.program, region.steps, region.plan, region.kernels)
+        text, names = generate_wrapper(*parts, observed=observed, compared=conform is not None)
+        return build(text, {**names, "mark": mark, "conform": conform}, launchers)
 
-    returned = returned_inputs(region.program)  # a copy of one would be returned in its place: the wrapper sees to them
-    inputs = [b if b is not None and b.name not in returned else None for b in region.program.inputs]
+    in_place = inputs_left_in_place(region.program)  # the wrapper sees to their addresses
+    inputs = [b if b is not None and b.name not in in_place else None for b in region.program.inputs]
     return Executable(
         call,
         inputs,
         static=static,
         mutated=mutated_inputs(region.graph),
         observer=observer,
-        observed_call=observed,
+        variant=variant,
     )
 
 

@@ -37,7 +37,9 @@ _TAKEN_APART = (
     "dot vdot mv addmv addr baddbmm unsafe_split empty_like"
 ).split()
 _KEPT_WHOLE = (
-    "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max select_scatter slice_scatter"
+    "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max select_scatter slice_scatter "
+    "index_add index_copy index_fill "
+    "multilabel_margin_loss_forward "  # torch's own pieces of it count what comes after a row's first -1, too
 ).split()
 
 

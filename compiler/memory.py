@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler.ir import Buffer, Extern, Loop, Program, ScalarRef, TensorRef
+from compiler.lowering.extern import reaches_memory
 from compiler.options import DEFAULTS, Options
 from compiler.schedule import Launch, Scheduled, writes_of
 
@@ -103,11 +104,19 @@ def views_from_calls(steps: Sequence[Scheduled]) -> set[str]:
     return {output.name for call in calls for output in call.outputs if output is not None}
 
 
-def returned_inputs(program: Program) -> set[str]:
-    """The inputs whose memory is returned, whole or as a view, but for those that kernels write into."""
+def inputs_left_in_place(program: Program) -> set[str]:
+    """The inputs that no copy may stand in for, but for those that kernels write into.
+
+    Their memory is returned, whole or as a view, by the program or a library call; or a library call reads elements
+    by where they lie in memory, between the tensor's own, too.
+    """
     inputs = {buffer.name for buffer in program.inputs if buffer is not None}
     written = {name for step in program.steps if isinstance(step, Loop) for name in (step.into, step.over)}
-    return ({ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)} & inputs) - written
+    needed = {ref.buffer.name for ref in program.outputs if isinstance(ref, TensorRef)}
+    for step in program.steps:
+        if isinstance(step, Extern) and (may_alias(step) or reaches_memory(step.target)):
+            needed.update(step.reads)
+    return (needed & inputs) - written
 
 
 def _extend_through_aliases(steps: Sequence[Scheduled], last_use: dict[str, int]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.ir import Extern, Program, ScalarRef, TensorRef, numbers_in, symbol_names, symbols_of
+from compiler.lowering.extern import reaches_memory
 from compiler.provenance import provenance_of
 from compiler.report import ExternReason, SkipReason
 from compiler.schedule import Launch, Scheduled
@@ -50,9 +51,10 @@ def refused_steps(steps: Sequence[Scheduled], graph: torch.fx.GraphModule) -> di
         if output is None
     }
     found_out = {b.symbol for step in steps if isinstance(step, Extern) for b in step.bindings}
+    inputs = {node.name for node in graph.graph.nodes if node.op == "placeholder"}
     found = {}
     for position, step in enumerate(steps):
-        rule = _refusal(step, numbers) if isinstance(step, Extern) else None
+        rule = _refusal(step, numbers, inputs) if isinstance(step, Extern) else None
         if rule is None and found_out & symbols_used(step):
             rule = _RULES[ExternReason.DATA_DEPENDENT_SHAPE]
         if rule is not None:
@@ -64,9 +66,11 @@ def refused_steps(steps: Sequence[Scheduled], graph: torch.fx.GraphModule) -> di
     return found
 
 
-def _refusal(step: Extern, numbers: Collection[str]) -> tuple[str, str] | None:
+def _refusal(step: Extern, numbers: Collection[str], inputs: Collection[str]) -> tuple[str, str] | None:
     if step.reason in _RULES:
         return _RULES[step.reason]
+    if reaches_memory(step.target) and any(name in inputs for name in step.reads):
+        return "unsafe_op", "it takes elements by their place in an input's memory, which a graph may have moved"
     if torch.Tag.cudagraph_unsafe in getattr(step.target, "tags", ()):
         return "unsafe_op", "the op is tagged as unsafe in a CUDA Graph"
     if any(name in numbers for name in step.reads):

@@ -216,10 +216,10 @@ def test_watching_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_everything_is_put_back() -> None:
-    """After it: no GPU is seen, our own compiler works, and a model compiles and runs on the CPU."""
-    report_of(False)
-    assert not torch.cuda.is_available()
-    assert torch.version.hip is None
+    """After it: the machine's own GPUs are seen, our own compiler works, and a model compiles and runs on the CPU."""
+    before = (torch.cuda.is_available(), torch.cuda.device_count(), torch.version.hip)
+    report_of.__wrapped__(False)  # compiled anew
+    assert (torch.cuda.is_available(), torch.cuda.device_count(), torch.version.hip) == before
     ours = compile_model(Small().eval(), (torch.randn(2, 16, 64),), source="small", target=TARGET)
     assert ours.report.compiler == "fusescope"
     assert not any(kernel.error for kernel in ours.report.kernels)
@@ -238,11 +238,12 @@ def test_an_error_inside_puts_everything_back() -> None:
             assert torch.cuda.get_device_capability() == (9, 0)
             raise KeyboardInterrupt
 
+    available = torch.cuda.is_available()
     before = (get_interface_for_device("cuda"), WhyNoFuse.__call__, torch.cuda.device_count)
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert (get_interface_for_device("cuda"), WhyNoFuse.__call__, torch.cuda.device_count) == before
-    assert not torch.cuda.is_available()
+    assert torch.cuda.is_available() is available
 
 
 def test_what_needs_times_is_refused() -> None:

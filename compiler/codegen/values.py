@@ -181,6 +181,9 @@ class ValuePrinter:
             return name
         if target is torch.uint8 and source.is_floating_point:  # -1.0 becomes 255, as in torch
             return self._assign(f"{name}.to(tl.int64).to(tl.uint8)", value)
+        if source.is_floating_point and not target.is_floating_point and target.itemsize < 4:
+            # a number that is too large loses its high bits, as in torch; a direct conversion would saturate on a GPU
+            return self._assign(f"{name}.to(tl.int32).to({TRITON_TYPES[target]})", value)
         return self._assign(f"{name}.to({TRITON_TYPES[target]})", value)
 
     def _reduction(self, reduce: Reduce) -> str:

@@ -14,7 +14,7 @@ from compiler.codegen.kernel import INT32_MAX, MAX_BLOCK
 from compiler.errors import CompileError
 from compiler.ir import Binding, Buffer, Extern, Program, ScalarRef, TensorRef
 from compiler.lowering.symbols import size_printer, torch_expr
-from compiler.memory import MemoryPlan, returned_inputs, views_from_calls
+from compiler.memory import MemoryPlan, inputs_left_in_place, views_from_calls
 from compiler.partitions import Piece
 from compiler.schedule import Launch, Scheduled
 from compiler.sizes import Size
@@ -42,15 +42,22 @@ DIRECT: dict[Any, str] = {
 
 
 def generate_wrapper(
-    program: Program, steps: Sequence[Scheduled], plan: MemoryPlan, kernels: Mapping[str, str], *, observed: str = ""
+    program: Program,
+    steps: Sequence[Scheduled],
+    plan: MemoryPlan,
+    kernels: Mapping[str, str],
+    *,
+    observed: str = "",
+    compared: bool = False,
 ) -> tuple[str, dict[str, Any]]:
     """The program's text, and the objects that its free names stand for.
 
     ``kernels`` maps a launch's name to its kernel's. The text defines ``call(args)``, which empties the list ``args``
     and returns a tuple. With ``observed``, the region's name, it calls ``mark(region, step)`` before each step and
-    ``mark("", "")`` after the last.
+    ``mark("", "")`` after the last. Where ``compared``, what library calls return goes through ``conform``, as
+    ``compiler/runtime/results.py`` has it.
     """
-    writer = _Writer(program, steps, plan.last_use, plan.reuses, kernels, observed)
+    writer = _Writer(program, steps, plan.last_use, plan.reuses, kernels, observed, compared)
     return writer.run(input_names(program), list(enumerate(steps)), program.outputs)
 
 
@@ -62,6 +69,7 @@ def generate_piece(
     piece: Piece,
     *,
     observed: str = "",
+    compared: bool = False,
 ) -> tuple[str, dict[str, Any]]:
     """The same of a part of the schedule: ``call(args)`` takes what the piece reads and returns what it makes.
 
@@ -69,14 +77,14 @@ def generate_piece(
     or is what an input becomes.
     """
     goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.takes_over.items()}
-    writer = _Writer(program, steps, plan.last_use, goes_on, kernels, observed)
+    writer = _Writer(program, steps, plan.last_use, goes_on, kernels, observed, compared)
     part = [(position, steps[position]) for position in range(piece.first, piece.last)]
     return writer.run(piece.reads, part, [ScalarRef(name) for name in piece.makes])
 
 
 def generate_return(program: Program, names: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """``call(args)`` that takes the variables ``names`` and returns the program's outputs."""
-    return _Writer(program, [], {}, {}, {}, "").run(names, [], program.outputs)
+    return _Writer(program, [], {}, {}, {}, "", False).run(names, [], program.outputs)
 
 
 def input_names(program: Program) -> list[str]:
@@ -93,18 +101,21 @@ class _Writer:
         reuses: Mapping[str, str],
         kernels: Mapping[str, str],
         observed: str,
+        compared: bool,
     ) -> None:
         self.program = program
         self.last_use = last_use
         self.reuses = reuses
         self.kernels = kernels
         self.observed = observed
+        self.compared = compared
+        self.read = {name for step in steps if isinstance(step, Launch) for name in step.reads}
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.bound: set[str] = set()  # symbols whose values are at hand
         self.taken_over = set(reuses.values())
         # Kernels assume aligned addresses, but a view may begin anywhere. Only they get a copy: results stay views.
-        self.anywhere = views_from_calls(steps) | returned_inputs(program)
+        self.anywhere = views_from_calls(steps) | inputs_left_in_place(program)
 
     def run(
         self, inputs: Sequence[str], steps: Sequence[tuple[int, Scheduled]], results: Sequence[Any]
@@ -196,6 +207,19 @@ class _Writer:
         else:
             self._line(f"{', '.join(results)} = {call}")
         self._bind(step.bindings)
+        if self.compared:
+            self._compare(step)
+
+    def _compare(self, step: Extern) -> None:
+        for output in step.outputs:
+            if output is not None and self._known((*output.size, *output.stride)):
+                layout = f"{self._value(output.size)}, {self._value(output.stride)}, {output.dtype}"
+                known_by = f"{str(step.target)!r}, {output.name in self.read}"
+                self._line(f"{output.name} = conform({output.name}, {layout}, {known_by})")
+
+    def _known(self, sizes: Sequence[Size]) -> bool:
+        symbols = {str(s) for size in sizes if not isinstance(size, int) for s in torch_expr(size).free_symbols}
+        return symbols <= self.bound
 
     def _target(self, target: Any) -> str:
         if target in DIRECT:

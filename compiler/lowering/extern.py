@@ -166,9 +166,16 @@ def _is_dense(tensor: torch.Tensor) -> bool:
     return True
 
 
+def reaches_memory(target: Any) -> bool:
+    """Whether the op takes elements by their place in memory rather than in its argument."""
+    return str(target).startswith("aten.as_strided")
+
+
 def _keeps_a_view(node: torch.fx.Node) -> bool:
-    """Whether the call may return memory of its argument without our views knowing of it."""
-    return node.op == "call_function" and rule_for(node.target) is None and _returns_alias(node)
+    """Whether the call may take or return memory of its argument without our views knowing of it."""
+    if node.op != "call_function":
+        return False
+    return reaches_memory(node.target) or (rule_for(node.target) is None and _returns_alias(node))
 
 
 def _returns_alias(node: torch.fx.Node) -> bool:

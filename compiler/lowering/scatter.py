@@ -1,5 +1,5 @@
-"""Writes at computed places: index_put, scatter, scatter_add, scatter_reduce (and what is decomposed into them, as the
-gradients of gather, indexing and embedding are).
+"""Writes at computed places: index_put, index_add, index_copy, index_fill, scatter, scatter_add, scatter_reduce (and
+what is decomposed into them, as the gradients of gather, indexing and embedding are).
 
 Where several points share a place, sums, maxima and minima come out right by atomic operations. Sums of floats then
 depend on the order in the last digits, and of plain writes any one wins, as on a GPU in eager; under
@@ -159,6 +159,61 @@ def _one_hot(scope: Scope, x: Lazy, along: int, indices: Lazy, source: Any) -> L
 
     inputs = (x, indices, source) if isinstance(source, Lazy) else (x, indices)
     return scope.pointwise(inputs, compute)
+
+
+def _slices(
+    scope: Scope,
+    combine: str,
+    x: Lazy,
+    dim: int,
+    inputs: Sequence[Lazy],
+    value: Callable[[Index], Value],
+    *,
+    wrap: bool = False,
+) -> Lazy:
+    """Slice ``i`` of ``value`` along ``dim`` to the position that the first of ``inputs`` holds at ``i``."""
+    indices = inputs[0]
+    if not x.size:
+        raise NotLowered("a write into a tensor without dimensions")
+    along = dim % len(x.size)
+    size = (*x.size[:along], product(indices.size), *x.size[along + 1 :])
+
+    def at(point: Index) -> tuple[Value, Index, Value | None]:
+        where = position(indices.load((point[along],) if indices.size else ()), x.size[along], wrap=wrap)
+        return value(point), (*point[:along], where, *point[along + 1 :]), None
+
+    return _scattered(scope, combine, x, size, at, inputs)
+
+
+@lower(aten.index_add.default)
+def index_add(scope: Scope, x: Lazy, dim: int, indices: Lazy, source: Lazy, *, alpha: Any = 1) -> Lazy:
+    """``x`` with slices added; as in eager, no position counts from the end."""
+    if len(source.size) != len(x.size):
+        raise NotLowered("slices of another number of dimensions")
+    factor = scalar(alpha, x.dtype)
+    kind = "bitwise_and" if x.dtype is torch.bool else "mul"
+
+    def value(point: Index) -> Value:
+        added = cast(source.load(point), x.dtype)
+        return added if alpha == 1 else op(kind, x.dtype, added, factor)
+
+    return _slices(scope, "add", x, dim, (indices, source), value)
+
+
+@lower(aten.index_copy.default)
+def index_copy(scope: Scope, x: Lazy, dim: int, indices: Lazy, source: Lazy) -> Lazy:
+    """``x`` with slices replaced; as in eager, no position counts from the end."""
+    if len(source.size) != len(x.size):
+        raise NotLowered("slices of another number of dimensions")
+    return _slices(scope, "store", x, dim, (indices, source), lambda point: cast(source.load(point), x.dtype))
+
+
+@lower(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
+def index_fill(scope: Scope, x: Lazy, dim: int, indices: Lazy, value: Any) -> Lazy:
+    """``x`` with slices set to one number; negative positions count from the end."""
+    number = cast(value.load(()), x.dtype) if isinstance(value, Lazy) else scalar(value, x.dtype)
+    inputs = (indices, value) if isinstance(value, Lazy) else (indices,)
+    return _slices(scope, "store", x, dim, inputs, lambda _: number, wrap=True)
 
 
 @lower(aten.scatter.src, aten.scatter.value)

@@ -14,6 +14,7 @@ import msgspec
 
 from compiler.codegen.wrapper import generate_piece, generate_return, input_names
 from compiler.ir import Extern, TensorRef
+from compiler.memory import inputs_left_in_place
 from compiler.partitions import Piece, refused_steps, returned_names, split
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion
@@ -22,6 +23,7 @@ from compiler.runtime.cuda_graph import GraphedRegion, InputUse
 from compiler.runtime.executable import Call, Executable, Launcher, build
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.pool import GraphPool, Run
+from compiler.runtime.results import Conform
 from compiler.schedule import Launch
 
 
@@ -170,18 +172,21 @@ class PartitionedRegion:
         common = (region.program, region.steps, region.plan, region.kernels, piece)
         call = build(*generate_piece(*common), self._launchers)
 
-        def observed(mark: Mark) -> Call:
-            text, names = generate_piece(*common, observed=region.name)
-            return build(text, {**names, "mark": mark}, self._launchers)
+        def variant(mark: Mark | None, conform: Conform | None) -> Call:
+            observed = region.name if mark is not None else ""
+            text, names = generate_piece(*common, observed=observed, compared=conform is not None)
+            return build(text, {**names, "mark": mark, "conform": conform}, self._launchers)
 
         buffers = {b.name: b for b in (*region.program.inputs, *region.plan.buffers.values()) if b is not None}
+        for name in inputs_left_in_place(region.program):  # the wrapper sees to their addresses
+            buffers.pop(name, None)
         return Executable(
             call,
             [buffers.get(name) for name in piece.reads],
             static=static,
             mutated=mutated,
             observer=self._settings.observer,
-            observed_call=observed,
+            variant=variant,
         )
 
     def _graphed(

@@ -28,6 +28,10 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
     "reduction": (lambda x: x.softmax(-1), lambda: (shifted(64, 256),)),
     "matmul": (lambda x, y: torch.relu(x @ y), lambda: (shifted(64, 256), shifted(256, 128))),
     "view of an input": (lambda x: x[1:] * 2, lambda: (flat(1025),)),
+    "elements between an input's own": (
+        lambda x: torch.as_strided_copy(x, (16, 8), (8, 2), 0).nan_to_num() + x.sum(),
+        lambda: (flat(1025)[1::2],),
+    ),
     "as_strided": (lambda x: x.as_strided((16, 16), (16, 1), 1).relu(), lambda: (flat(1024),)),
 }
 

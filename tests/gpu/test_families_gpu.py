@@ -48,7 +48,8 @@ def test_a_position_outside_stops_the_program() -> None:
     """In a process of its own: an assertion on the device ends every later call, too."""
     script = """
 import torch
-f = torch.compile(lambda x, i: x[i] + 1, backend="fusescope")
+from compiler.backend import fusescope
+f = torch.compile(lambda x, i: x[i] + 1, backend=fusescope)
 x = torch.randn(5, 4, device="cuda")
 torch.testing.assert_close(f(x, torch.tensor([0, -5], device="cuda")), x[[0, 0]] + 1)
 f(x, torch.tensor([1, 5], device="cuda"))

@@ -255,6 +255,12 @@ def test_powers_and_shifts_of_whole_numbers(dtype: torch.dtype) -> None:
         check(lambda x, n: [x ** (-n), x << -n, x >> -n], x, amounts)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_numbers_too_large_for_a_small_integer_lose_their_high_bits(dtype: torch.dtype) -> None:
+    x = torch.tensor([200.5, -129.0, 40000.0, -40000.0, 65536.0, 1e6, -1e6], dtype=dtype)
+    check(lambda x: [x.to(torch.int8), x.to(torch.int16), x.abs().to(torch.uint8)], x)
+
+
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
 def test_float8(dtype: torch.dtype) -> None:
     """Every code is read as the number that torch reads, and numbers near any code are written as torch writes them."""

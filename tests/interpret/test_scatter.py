@@ -190,7 +190,25 @@ def test_a_cache_is_written_in_place() -> None:
             torch.testing.assert_close(model.keys, eager.keys)
             assert torch.equal(model.seen, eager.seen)
     stored = [b for launch in launches(session.regions[0]) for b in launch.stored if tuple(b.size) == (2, 12, 8)]
-    assert [b.fx_node for b in stored] == ["index_put"]  # neither copied before nor copied back
+    assert [b.fx_node for b in stored] == ["index_copy"]  # neither copied before nor copied back
+
+
+def test_slices_at_positions() -> None:
+    x, rows, scalar = numbers(torch.float32, 5, 7), torch.tensor([3, 0, 1]), torch.tensor(2)
+    fused(lambda x, i, s: x.index_copy(1, i, s) + 1, x, rows, numbers(torch.float32, 5, 3))
+    fused(lambda x, i: x.index_fill(0, i - 2, 7.5), x, rows)  # these count from the end
+    fused(lambda x, i, v: x.index_fill(-1, i, v), x.t(), scalar, torch.tensor(3.0))
+    fused(lambda x, i, s: x.index_add(0, i, s), x, scalar, numbers(torch.float32, 1, 7))
+    mask = numbers(torch.int64, 5, 7) > 30
+    fused(lambda x, i, s: x.index_add(1, i, s), mask, rows, ~mask[:, :3])
+    check(lambda x, i, s: x.index_add(0, i, s), torch.tensor(1.0), torch.tensor(0), torch.tensor(2.0))
+
+
+@pytest.mark.parametrize("write", ["index_add", "index_copy"])
+@pytest.mark.parametrize("place", [-1, 5])
+def test_slices_at_positions_outside_are_an_error(write: str, place: int) -> None:
+    with pytest.raises(IndexError, match="index out of range for size 5"):
+        generated(lambda x, i: getattr(x, write)(0, i, x[:1] + 1), torch.zeros(5, 2), torch.tensor([place]))
 
 
 def test_an_input_that_is_read_in_between_is_copied() -> None:

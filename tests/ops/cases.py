@@ -35,6 +35,7 @@ class Case:
     number: int
     way: str
     sample: Any
+    device: str = "cpu"
 
     def __str__(self) -> str:
         return f"{self.op.formatted_name}[{str(self.dtype)[6:]}, sample {self.number}, {self.way}]"
@@ -76,16 +77,16 @@ def _cases_by_sample(op: Any, device: str, dtype: torch.dtype, samples: int) -> 
     first = list(itertools.islice(every, LOOKED_AT))
     if not first:
         return
-    special = dtype.is_floating_point and dtype.itemsize > 1 and not special_numbers_mean_nothing(op.name)
-    extra = [Case(op, dtype, 0, "dynamo", first[0])] if dtype is dtypes_of(op, device)[0] else []
+    special = dtype.is_floating_point and dtype.itemsize > 1 and not special_numbers_mean_nothing(op.name, device)
+    extra = [Case(op, dtype, 0, "dynamo", first[0], device)] if dtype is dtypes_of(op, device)[0] else []
     if op.inplace_variant is not None and isinstance(first[0].input, Tensor):
-        extra.append(Case(op, dtype, 0, "inplace", first[0]))
+        extra.append(Case(op, dtype, 0, "inplace", first[0], device))
     for way, wants in (("strided", _is_matrix), *([("special", _is_long)] if special else [])):
         number = max(range(len(first)), key=lambda k: sum(map(wants, _tensors(first[k]))))
-        extra.append(Case(op, dtype, number, way, first[number]))
+        extra.append(Case(op, dtype, number, way, first[number], device))
     ways = ("forward", "backward") if differentiable else ("forward",)
     for number, sample in enumerate(itertools.islice(itertools.chain(first, every), samples)):
-        yield [Case(op, dtype, number, way, sample) for way in ways]
+        yield [Case(op, dtype, number, way, sample, device) for way in ways]
         if number == 0:
             yield extra
 

@@ -121,6 +121,7 @@ def _takes(op: Op, a: Tensor, b: Tensor, device: str) -> bool:
 
 
 def _check_together(op: Op, pairs: list[tuple[str, Tensor, Tensor]]) -> list[str]:
+    from compiler.backend import fusescope
     from tests.interpret.checking import difference
 
     def function(*operands: Tensor) -> list[Tensor]:
@@ -129,7 +130,7 @@ def _check_together(op: Op, pairs: list[tuple[str, Tensor, Tensor]]) -> list[str
     flat = [operand for _, a, b in pairs for operand in (a, b)]
     wide = [operand.double() if operand.is_floating_point() else operand for operand in flat]
     torch._dynamo.reset()
-    results = torch.compile(function, backend="fusescope", fullgraph=True, dynamic=False)(*flat)
+    results = torch.compile(function, backend=fusescope, fullgraph=True, dynamic=False)(*flat)
     judged = zip(pairs, results, function(*flat), function(*wide), strict=True)
     faults = [(title, difference(ours, eager, exact)) for (title, _, _), ours, eager, exact in judged]
     return [f"{title}: {fault}" for title, fault in faults if fault]

@@ -36,6 +36,13 @@ def check_of(op_name: str) -> str:
     return next((check for check in ("sizes", "statistics") if op_name in table[check]), "numbers")
 
 
-def special_numbers_mean_nothing(op_name: str) -> bool:
-    """Whether torch's own kernels disagree about an operator's results for NaN and infinities."""
-    return op_name in tomllib.loads((FOLDER / "nondeterministic.toml").read_text())["special"]
+def special_numbers_mean_nothing(op_name: str, device: str) -> bool:
+    """Whether torch's own kernels disagree about an operator's results for NaN and infinities, or end on them."""
+    table = tomllib.loads((FOLDER / "nondeterministic.toml").read_text())
+    return op_name in table["special"] or (device == "cuda" and op_name in table["special_on_gpu"])
+
+
+def unset_outputs(op_name: str) -> list[int]:
+    """The positions of an operator's outputs that hold what happened to be in memory."""
+    outputs: list[int] = tomllib.loads((FOLDER / "nondeterministic.toml").read_text())["unset"].get(op_name, [])
+    return outputs

@@ -15,7 +15,7 @@ pytest.importorskip("triton", reason="torch's CPU wheels bring no Triton, and ke
 pytest.importorskip("expecttest", reason="op_db needs it")
 
 from tests.ops.judging import alias_difference, number_difference, statistics_difference, stride_difference
-from tests.ops.tables import Refusal, check_of, expected_refusals
+from tests.ops.tables import Refusal, check_of, expected_refusals, special_numbers_mean_nothing, unset_outputs
 
 ROOT = Path(__file__).resolve().parents[2]
 FAST = (
@@ -48,6 +48,12 @@ def test_one_wrong_element_is_seen_however_the_others_are() -> None:
     result = large.clone()
     result[1] = 5.0
     assert number_difference(result, large, exact)
+
+
+def test_what_is_left_of_a_sum_that_cancels_is_nothing() -> None:
+    zero = torch.zeros(1)
+    assert number_difference(zero + 5e-6, zero, zero.double()) == ""
+    assert number_difference(zero + 2e-5, zero, zero.double())
 
 
 def test_infinities_and_nan_hide_nothing() -> None:
@@ -83,6 +89,13 @@ def test_random_numbers_of_another_distribution_are_seen() -> None:
     assert check_of("nn.functional.dropout") == "statistics"
     assert check_of("empty_like") == "sizes"
     assert check_of("add") == "numbers"
+
+
+def test_what_eager_itself_does_not_survive_or_write_is_not_judged() -> None:
+    assert special_numbers_mean_nothing("bernoulli", "cuda")
+    assert not special_numbers_mean_nothing("bernoulli", "cpu")
+    assert unset_outputs("torch.ops.aten._flash_attention_forward") == [2, 3]
+    assert unset_outputs("add") == []
 
 
 def test_rows_of_the_table_of_refusals_have_their_reasons() -> None:
