@@ -237,7 +237,7 @@ def _build(session: Session, graph: torch.fx.GraphModule, facts: _Facts) -> Buil
     if launchers is None:
         return Built(run)
     graphed = _graphed(session, region, run, launchers, facts)
-    return Built(emptying(graphed), graphed.release)
+    return Built(graphed.entry(), graphed.release)
 
 
 def _graphed(

@@ -10,8 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from compiler.report import CudaGraph, GraphNode, GraphNodeKind, SkipReason  # noqa: E402
+from compiler.runtime.buffering import InputUse  # noqa: E402
 from compiler.runtime.capture import CaptureRefused, refusal  # noqa: E402
-from compiler.runtime.cuda_graph import MAX_CAPTURES, MAX_MOVES, GraphedRegion, InputUse  # noqa: E402
+from compiler.runtime.cuda_graph import MAX_CAPTURES, MAX_MOVES, GraphedRegion  # noqa: E402
 from compiler.runtime.observe import NodeLog, Observer  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
 from compiler.runtime.signature import (  # noqa: E402
@@ -40,7 +41,7 @@ class FakeRecording:
         self.facts = CudaGraph(captured=True, partitions=1, nodes=3)
         self.replays = 1
 
-    def replay(self) -> None:
+    def replay(self, stream: int) -> None:
         self.replays += 1
         # Where an output is an argument's own memory the run has written it already.
         with torch.inference_mode():
@@ -79,7 +80,7 @@ class FakeRecorder:
     def stream(self, device: torch.device) -> FakeStream:
         return self.current
 
-    def stream_key(self, device: torch.device) -> int:
+    def raw_stream(self, device: int) -> int:
         return id(self.current)
 
     def same_addresses(self, tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:

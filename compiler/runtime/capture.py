@@ -81,11 +81,15 @@ class Recording(Generic[R]):
         for node, (_, unit) in units.items():
             self._nodes_of.setdefault(unit, []).append(node)
 
-    def replay(self) -> None:
-        """Submit the graph to the current stream."""
-        # A profiler knows launches by torch's way of making them.
-        direct = not profiler._is_profiler_enabled and _current_device() == self._device
-        if direct and self._submit is not None and self._submit(_raw_stream(self._device)) == 0:
+    def replay(self, stream: int | None = None) -> None:
+        """Submit the graph to the current stream, whose handle is ``stream`` where the caller has it already."""
+        submit = self._submit
+        if (
+            submit is not None
+            and not profiler._is_profiler_enabled  # which knows launches by torch's way of making them
+            and _current_device() == self._device
+            and submit(_raw_stream(self._device) if stream is None else stream) == 0
+        ):
             return
         # Also the way to torch's error message where the driver refused.
         self._graph.replay()

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import IntEnum
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
 from torch import Tensor
 
-from compiler.report import CudaGraph, InputRoute, SkipReason
+from compiler.report import CudaGraph, SkipReason
 from compiler.runtime import capture
+from compiler.runtime.buffering import Buffering, InputUse, least_buffering, parts_shared_memory
+from compiler.runtime.captured import CapturedGraph
+from compiler.runtime.fast_replay import FastReplay, fast_replay, no_replay
 from compiler.runtime.observe import Observer
 from compiler.runtime.outputs import OutputPlan
-from compiler.runtime.pool import GraphPool, Recorded, Run
-from compiler.runtime.signature import CopyPlan, Signature, describe, empty_with_layout, signature
+from compiler.runtime.pool import GraphPool, Run
+from compiler.runtime.signature import CopyPlan, Signature, empty_with_layout, signature
 
 # Beyond this many captures the region's inputs change too often for graphs to pay.
 MAX_CAPTURES = 32
@@ -29,35 +29,6 @@ _KEPT = "an output was kept"
 _MOVED = "an input moved"
 _STATIC_MOVED = "a parameter or saved tensor moved"
 _OTHER_SIGNATURE = "other sizes, strides, dtypes or numbers"
-ALIGNMENT = 16  # bytes that generated kernels assume of every pointer
-
-
-@dataclass(frozen=True)
-class InputUse:
-    """Who reads an input of a region. ``kernels`` are the generated kernels, each with the input's position there.
-
-    ``only_kernels``: nobody else does, so that the graph holds the address nowhere but in their arguments.
-    """
-
-    name: str
-    kernels: tuple[tuple[str, int], ...] = ()
-    only_kernels: bool = False
-
-
-class Buffering(IntEnum):
-    """Which inputs a graph reads from buffers of its own, into which they are copied at every call."""
-
-    NONE = 0  # it reads every input where it was at the capture
-    MOVED = 1  # those whose address in the graph cannot be replaced, as far as they have moved
-    UNPATCHABLE = 2  # those whose address in the graph cannot be replaced
-    ALL = 3  # all that are not static
-
-
-_WHY_COPIED = {
-    Buffering.MOVED: "It moved, and a library call reads it.",
-    Buffering.UNPATCHABLE: "A library call reads it, and inputs of such calls moved more than once.",
-    Buffering.ALL: "Inputs moved that the graph could not follow.",
-}
 
 
 class _Key(NamedTuple):
@@ -65,73 +36,6 @@ class _Key(NamedTuple):
 
     layout: Signature
     addresses: tuple[int, ...]
-
-
-class _Graph:
-    """One captured graph and how it gets its inputs."""
-
-    def __init__(
-        self,
-        number: int,
-        inputs: Sequence[Any],
-        copied: dict[int, Tensor],
-        recorded: Recorded,
-        outputs: OutputPlan,
-        movable: dict[int, Any],
-        static: frozenset[int],
-        buffering: Buffering,
-        device: torch.device,
-    ) -> None:
-        self.number = number
-        self.recorded = recorded
-        self.outputs = outputs
-        self.device = device
-        self.buffering = buffering
-        self.copies = CopyPlan(copied)
-        self.copied = frozenset(copied)
-        self.movable = movable
-        self.replays = 0
-        self.held = 0  # calls in a row that found the outputs of the last ones held
-        tensors = [index for index, value in enumerate(inputs) if isinstance(value, Tensor)]
-        self.direct = [index for index in tensors if index not in self.copied]
-        self.addresses: list[int | None] = [value.data_ptr() if isinstance(value, Tensor) else 0 for value in inputs]
-        self.descriptions = [describe(value) for value in inputs]
-        self._static = [index for index in self.direct if index in static]
-        self._moving = [index for index in self.direct if index not in static]
-        self.patched: dict[int, float] = {}  # input -> microseconds that its last patch took
-
-    def same_layout(self, inputs: Sequence[Any]) -> bool:
-        """Whether the inputs are those it was captured with, but for addresses and contents."""
-        return all(describe(value) == known for value, known in zip(inputs, self.descriptions, strict=True))
-
-    def takes(self, inputs: Sequence[Any]) -> bool:
-        """Whether it can serve inputs of its layout: those it reads in place have not moved, or can be followed."""
-        for index in self._static:
-            if inputs[index].data_ptr() != self.addresses[index]:
-                return False
-        for index in self._moving:
-            address = inputs[index].data_ptr()
-            if address != self.addresses[index] and (index not in self.movable or address % ALIGNMENT):
-                return False
-        return True
-
-    def has_moved(self, index: int, value: Tensor) -> bool:
-        """Whether the input is elsewhere than the graph reads it, or is copied for having moved before."""
-        return index in self.copied or value.data_ptr() != self.addresses[index]
-
-    def follow(self, inputs: Sequence[Any]) -> bool:
-        """Read the inputs, which it ``takes``, where they are now; False where the driver refuses."""
-        began = time.perf_counter_ns()
-        moved = [index for index in self._moving if inputs[index].data_ptr() != self.addresses[index]]
-        if not moved:
-            return True
-        if not self.recorded.move([(self.movable[index], inputs[index]) for index in moved]):
-            return False
-        cost_us = (time.perf_counter_ns() - began) / 1e3 / len(moved)
-        for index in moved:
-            self.addresses[index] = inputs[index].data_ptr()
-            self.patched[index] = cost_us
-        return True
 
 
 class GraphedRegion:
@@ -155,7 +59,7 @@ class GraphedRegion:
     Several threads may call it; on the GPU the calls follow one another.
 
     Attributes:
-        latest: the graph that served the last call, or None.
+        latest: the graph that served the last call, or None. ``fast`` replays it where nothing has changed since.
         refused_step: the step of ``run`` that a capture failed at, or ""; ``refusal`` is its reason.
     """
 
@@ -170,7 +74,7 @@ class GraphedRegion:
         saved: frozenset[int] = frozenset(),
         capacity: int = 4,
         clone_outputs: bool = False,
-        fixed_layouts: bool = False,
+        varying: Collection[int] | None = None,
         pool: GraphPool | None = None,
         observer: Observer | None = None,
     ) -> None:
@@ -185,7 +89,8 @@ class GraphedRegion:
             saved: positions of the outputs that are saved for a backward and do not go to the user.
             capacity: signatures that keep their graphs.
             clone_outputs: return copies from the start.
-            fixed_layouts: the caller sees to it that sizes, strides, dtypes and numbers never change.
+            varying: positions whose sizes, strides, dtype or number may change from call to call; all of them where it
+                is None. The caller sees to it that the others' do not.
             pool: memory to share with other regions of the same compilation.
             observer: what ``run`` tells of its steps; the graph's nodes are joined to them.
         """
@@ -198,12 +103,13 @@ class GraphedRegion:
         self._capacity = capacity
         self._clone_all = clone_outputs
         self._cloned: set[int] = set()
-        self._fixed = fixed_layouts
+        self._varying = varying
         self._pool = pool or GraphPool()
         self._recorder = self._pool.recorder
         self._observer = observer or Observer()
-        self._graphs: OrderedDict[_Key, list[_Graph]] = OrderedDict()
-        self.latest: _Graph | None = None
+        self._graphs: OrderedDict[_Key, list[CapturedGraph]] = OrderedDict()
+        self.latest: CapturedGraph | None = None
+        self.fast: FastReplay = no_replay
         self.refused_step = ""
         self.refusal: SkipReason | None = None
         self._reasons: list[SkipReason] = []
@@ -213,20 +119,10 @@ class GraphedRegion:
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         """Run the region on ``inputs``; the outputs in the order of ``run``'s."""
-        recorder = self._recorder
-        if self._gave_up or recorder.is_capturing():
-            return list(self._run(list(inputs)))
-        with self._pool.lock:
-            graph = self.latest
-            if (
-                graph is not None
-                and (self._fixed or graph.same_layout(inputs))
-                and recorder.same_addresses(inputs, graph.addresses, graph.direct)
-                and not (graph.copied and self._parts_shared_memory(inputs, graph.copied))
-                and not self._pool.held_by(graph.number)
-            ):
-                return self._replay(graph, inputs)
-            results = self._serve(inputs)
+        results = self.fast(inputs)
+        if results is None and not self._gave_up and not self._recorder.is_capturing():
+            with self._pool.lock:
+                results = self._serve(inputs)
         return list(self._run(list(inputs))) if results is None else results
 
     @property
@@ -241,7 +137,7 @@ class GraphedRegion:
                 for graph in variants:
                     self._recorder.wait(graph.device)  # a graph must not be freed while the GPU runs it
             self._graphs.clear()
-            self.latest = None
+            self._use(None)
 
     def facts(self) -> CudaGraph:
         """The graph captured last, and every reason for which a call ran without one."""
@@ -260,28 +156,27 @@ class GraphedRegion:
             captures=self._captures,
             recaptures=dict(self._recaptures),
             copied_bytes=graph.copies.bytes,
-            routes=self._routes(graph),
+            routes=graph.routes(self._static, self._uses),
             topology=graph.recorded.topology(),
         )
 
-    def _replay(self, graph: _Graph, inputs: list[Any]) -> list[Any]:
-        self._pool.follow(graph.device)
+    def _use(self, graph: CapturedGraph | None) -> None:
+        """Serve the next calls with ``graph`` where it can."""
+        if graph is not self.latest:
+            self.latest = graph
+            self.fast = no_replay if graph is None else fast_replay(graph, self._pool, self._mutated)
+
+    def _replay(self, graph: CapturedGraph, inputs: list[Any]) -> list[Any]:
+        stream = self._pool.begin(graph.number, graph.outputs, graph.device)
+        graph.run(inputs, self._mutated, stream)
         graph.held = 0
-        if graph.copied:
-            with torch.no_grad():
-                graph.copies.copy_from(inputs)
-                graph.recorded.replay()
-                graph.copies.copy_back(inputs, self._mutated)
-        else:
-            graph.recorded.replay()
         graph.replays += 1
-        self._pool.hand_out(graph.number, graph.outputs)
         return graph.outputs.results(inputs)
 
     def _serve(self, inputs: list[Any]) -> list[Any] | None:
         """A call that the latest graph does not serve as it is; None where it runs without a graph."""
         latest = self.latest
-        if latest is not None and (self._fixed or latest.same_layout(inputs)):
+        if latest is not None and latest.same_layout(inputs):
             results = self._replay_one([latest], inputs)
             if results is not None:
                 return results
@@ -300,22 +195,21 @@ class GraphedRegion:
             return None
         return self._capture(key, inputs, kept=bool(held))
 
-    def _replay_one(self, graphs: Sequence[_Graph], inputs: list[Any]) -> list[Any] | None:
+    def _replay_one(self, graphs: Sequence[CapturedGraph], inputs: list[Any]) -> list[Any] | None:
         """Replay the first of the graphs that can serve the inputs; None where none can."""
         for graph in list(graphs):
             if self._accepts(graph, inputs) and not self._pool.held_by(graph.number):
                 if graph.follow(inputs):
-                    self.latest = graph
+                    self._use(graph)
                     return self._replay(graph, inputs)
                 graph.movable.clear()
         return None
 
-    def _accepts(self, graph: _Graph, inputs: Sequence[Any]) -> bool:
-        if graph.copied and self._parts_shared_memory(inputs, graph.copied):
-            return False
-        return graph.takes(inputs)
+    def _accepts(self, graph: CapturedGraph, inputs: list[Any]) -> bool:
+        takes = graph.takes(inputs, self._recorder.same_addresses)
+        return takes and not parts_shared_memory(inputs, graph.copied, self._mutated)
 
-    def _retire(self, key: _Key, graph: _Graph) -> bool:
+    def _retire(self, key: _Key, graph: CapturedGraph) -> bool:
         """Someone holds outputs that ``graph`` would overwrite. Copy such outputs from now on, and note it.
 
         True where they have been held so long that another graph should be captured in its place.
@@ -338,7 +232,7 @@ class GraphedRegion:
             return False
         self._recorder.wait(graph.device)  # a graph must not be freed while the GPU runs it
         self._graphs[key].remove(graph)
-        self.latest = None
+        self._use(None)
         return True
 
     def _capture(self, key: _Key, inputs: list[Any], *, kept: bool) -> list[Any] | None:
@@ -355,9 +249,9 @@ class GraphedRegion:
             self._note(reason)
             return None
         variants = self._graphs.get(key, [])
-        buffering, buffered = self._buffering(inputs, variants)
+        buffering, buffered = least_buffering(inputs, variants, self._static, self._uses)
         copied = {index: empty_with_layout(inputs[index]) for index in buffered}
-        if copied and self._parts_shared_memory(inputs, copied):
+        if copied and parts_shared_memory(inputs, copied, self._mutated):
             self._note(
                 SkipReason("aliased_inputs", "An input that the region writes to shares memory with another input.")
             )
@@ -377,17 +271,17 @@ class GraphedRegion:
             self._recorder.wait(device)  # a graph must not be freed while the GPU runs it
         self._graphs[key] = [*useful, graph]
         self._graphs.move_to_end(key)
-        self.latest = graph
+        self._use(graph)
         if len(self._graphs) > self._capacity:
             self._graphs.popitem(last=False)
-        self._pool.hand_out(graph.number, graph.outputs)
+        self._pool.begin(graph.number, graph.outputs, device)
         with torch.no_grad():
             graph.copies.copy_back(inputs, self._mutated)
         return graph.outputs.results(inputs)
 
     def _record(
         self, inputs: list[Any], copied: dict[int, Tensor], buffering: Buffering, device: torch.device
-    ) -> _Graph | None:
+    ) -> CapturedGraph | None:
         """Record on the inputs, those in ``copied`` through these buffers. None, with a note, where that fails."""
         arguments = [copied.get(index, value) for index, value in enumerate(inputs)]
         with torch.no_grad():
@@ -426,28 +320,10 @@ class GraphedRegion:
             if (places := recorded.movable(index, use.kernels, inputs[index].data_ptr())) is not None
         }
         number = self._pool.next_number()
-        return _Graph(number, inputs, copied, recorded, outputs, movable, self._static, buffering, device)
-
-    def _buffering(self, inputs: Sequence[Any], variants: Sequence[_Graph]) -> tuple[Buffering, list[int]]:
-        """The fewest inputs to copy that none of ``variants``, the graphs that could not serve them, copies."""
-        level = Buffering(min(max((graph.buffering + 1 for graph in variants), default=0), Buffering.ALL))
-        buffered = self._buffered(inputs, level, variants)
-        while level < Buffering.ALL and any(graph.copied == frozenset(buffered) for graph in variants):
-            level = Buffering(level + 1)
-            buffered = self._buffered(inputs, level, variants)
-        return level, buffered
-
-    def _buffered(self, inputs: Sequence[Any], buffering: Buffering, variants: Sequence[_Graph]) -> list[int]:
-        """Positions of the inputs that are copied."""
-        if buffering is Buffering.NONE:
-            return []
-        free = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and i not in self._static]
-        if buffering is Buffering.ALL:
-            return free
-        fixed = [i for i in free if not (i < len(self._uses) and self._uses[i].only_kernels)]
-        if buffering is Buffering.UNPATCHABLE:
-            return fixed
-        return [i for i in fixed if any(graph.has_moved(i, inputs[i]) for graph in variants)]
+        varying = range(len(inputs)) if self._varying is None else self._varying
+        return CapturedGraph(
+            number, inputs, copied, recorded, outputs, movable, self._static, varying, buffering, device
+        )
 
     def _key(self, inputs: Sequence[Any]) -> _Key:
         addresses = [inputs[i].data_ptr() for i in sorted(self._static) if isinstance(inputs[i], Tensor)]
@@ -472,38 +348,6 @@ class GraphedRegion:
         if len(devices) > 1:
             return SkipReason("several_devices", "The tensors are on several devices.")
         return None
-
-    def _parts_shared_memory(self, inputs: Sequence[Any], copied: Any) -> bool:
-        """Whether a mutated input shares its storage with another input, and one of the two is in ``copied``."""
-        if not self._mutated:
-            return False
-        storages: dict[int, list[int]] = {}
-        for index, value in enumerate(inputs):
-            if isinstance(value, Tensor) and value.numel():
-                storages.setdefault(value.untyped_storage().data_ptr(), []).append(index)
-        return any(
-            len(indices) > 1 and not self._mutated.isdisjoint(indices) and any(index in copied for index in indices)
-            for indices in storages.values()
-        )
-
-    def _routes(self, graph: _Graph) -> list[InputRoute]:
-        """How each input reached the graph at the last calls."""
-        routes = []
-        for index in range(len(graph.addresses)):
-            name = self._uses[index].name if index < len(self._uses) else f"input {index}"
-            if index in graph.copied:
-                detail = _WHY_COPIED[graph.buffering]
-                routes.append(InputRoute(name, "copied", bytes=graph.copies.bytes_of[index], detail=detail))
-            elif index not in graph.direct:
-                routes.append(InputRoute(name, "host", detail="A number, fixed in the graph."))
-            elif index in self._static:
-                routes.append(InputRoute(name, "static"))
-            elif index in graph.patched:
-                nodes = len(self._uses[index].kernels)
-                routes.append(InputRoute(name, "patched", nodes=nodes, cost_us=graph.patched[index]))
-            else:
-                routes.append(InputRoute(name, "same_address", detail="It has not moved since the capture."))
-        return routes
 
     def _give_up(self, reason: SkipReason) -> None:
         self._reasons.append(reason)

@@ -72,6 +72,8 @@ class OutputPlan:
         self._positions: list[list[int]] = []
         self.steps = [self._step(position, output, arguments) for position, output in enumerate(outputs)]
         self._layouts = [(tensor, tuple(tensor.shape), tensor.stride()) for tensor in self._owned]
+        # What ``data`` gives of an inference tensor is one too, wherever it is handed out.
+        self._from_inference = any(tensor.is_inference() for tensor in self._owned)
         self._views = [copyable(tensor) for tensor in self._owned]
         storages = [tensor.untyped_storage()._cdata for tensor in self._owned]
         # What the graph itself and this plan hold; every tensor outside adds to it.
@@ -144,7 +146,11 @@ class OutputPlan:
 
     def results(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs of the replay just submitted, given the caller's inputs."""
-        owned: list[Any] = [_reinterpret(tensor, size, stride, 0) for tensor, size, stride in self._layouts]
+        owned: list[Any]
+        if self._from_inference:
+            owned = [_reinterpret(tensor, size, stride, 0) for tensor, size, stride in self._layouts]
+        else:
+            owned = [tensor.data for tensor in self._owned]  # as new tensors on the same memory, in half the time
         if self._groups:
             self._replace_by_clones(owned)
         if self._plain:

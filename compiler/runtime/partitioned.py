@@ -6,20 +6,21 @@ Steps that no graph can hold run between the graphs, as they would without. Some
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from compiler.codegen.wrapper import generate_piece, generate_return, input_names
-from compiler.ir import Extern, TensorRef
+from compiler.ir import Buffer, Extern, TensorRef, symbol_names
 from compiler.memory import inputs_left_in_place
 from compiler.partitions import Piece, refused_steps, returned_names, split
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion
 from compiler.report import CudaGraph, GraphNode, SkipReason
-from compiler.runtime.cuda_graph import GraphedRegion, InputUse
+from compiler.runtime.buffering import InputUse
+from compiler.runtime.cuda_graph import GraphedRegion
 from compiler.runtime.executable import Call, Executable, Launcher, build
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.pool import GraphPool, Run
@@ -50,6 +51,9 @@ class PartitionedRegion:
     """Calls a region through CUDA Graphs: ``region(inputs) -> outputs``, the numbers always those of the plain region.
 
     Not for several threads at once where it is in parts.
+
+    Attributes:
+        settings: what it shares with the other regions of its compilation.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class PartitionedRegion:
         self._region = region
         self._whole = whole
         self._launchers = launchers
-        self._settings = settings
+        self.settings = settings
         self._inputs = input_names(region.program)
         self._placeholders = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
         self._static = static
@@ -101,6 +105,20 @@ class PartitionedRegion:
         if refused is not None:
             self._take_out(refused)
         return list(self._return([values.get(name) for name in self._returned]))
+
+    def entry(self) -> Callable[[list[Any]], list[Any]]:
+        """The region as a function that empties the list of its inputs, as AOTAutograd calls it."""
+
+        def call(inputs: list[Any]) -> list[Any]:
+            # Asked here to spare a frame; a call that it does not serve is as if it had not been asked.
+            single = self._single
+            results = single.fast(inputs) if single is not None else None
+            if results is None:
+                results = self(inputs)
+            inputs.clear()
+            return results
+
+        return call
 
     @property
     def graphs(self) -> list[GraphedRegion]:
@@ -133,7 +151,9 @@ class PartitionedRegion:
         region = self._region
         if not self._refused:
             uses = input_uses(region, self._placeholders, self._inputs, 0, len(region.steps))
-            self._single = self._graphed(self._whole, self._static, self._mutated, uses, self._saved)
+            self._single = self._graphed(
+                self._whole, self._static, self._mutated, uses, self._saved, region.program.inputs
+            )
             return
         known = {part.piece: part for part in self._parts}
         pieces = split(region.program, region.steps, self._refused)
@@ -157,17 +177,22 @@ class PartitionedRegion:
         static = frozenset(i for i, name in enumerate(piece.reads) if name in static_names)
         writes = {n for step in steps for n in (step.mutates if isinstance(step, Extern) else step.takes_over.values())}
         mutated = frozenset(i for i, name in enumerate(piece.reads) if name in writes)
-        run = self._executable(piece, static, mutated)
+        made = (*region.program.inputs, *region.plan.buffers.values())
+        buffers = {b.name: b for b in made if b is not None}
+        inputs = [buffers.get(name) for name in piece.reads]
+        run = self._executable(piece, inputs, static, mutated)
         if not piece.captured:
             return _Part(piece, run, None, done_with)
         uses = input_uses(region, piece.reads, piece.reads, piece.first, piece.last)
         outputs = enumerate(region.program.outputs)
         saved_names = {x.buffer.name for i, x in outputs if i in self._saved and isinstance(x, TensorRef)}
         saved = frozenset(i for i, name in enumerate(piece.makes) if name in saved_names)
-        graphed = self._graphed(run, static, mutated, uses, saved)
+        graphed = self._graphed(run, static, mutated, uses, saved, inputs)
         return _Part(piece, graphed, graphed, done_with)
 
-    def _executable(self, piece: Piece, static: frozenset[int], mutated: frozenset[int]) -> Run:
+    def _executable(
+        self, piece: Piece, inputs: Sequence[Buffer | None], static: frozenset[int], mutated: frozenset[int]
+    ) -> Run:
         region = self._region
         common = (region.program, region.steps, region.plan, region.kernels, piece)
         call = build(*generate_piece(*common), self._launchers)
@@ -177,15 +202,13 @@ class PartitionedRegion:
             text, names = generate_piece(*common, observed=observed, compared=conform is not None)
             return build(text, {**names, "mark": mark, "conform": conform}, self._launchers)
 
-        buffers = {b.name: b for b in (*region.program.inputs, *region.plan.buffers.values()) if b is not None}
-        for name in inputs_left_in_place(region.program):  # the wrapper sees to their addresses
-            buffers.pop(name, None)
+        in_place = inputs_left_in_place(region.program)  # the wrapper sees to their addresses
         return Executable(
             call,
-            [buffers.get(name) for name in piece.reads],
+            [None if b is None or b.name in in_place else b for b in inputs],
             static=static,
             mutated=mutated,
-            observer=self._settings.observer,
+            observer=self.settings.observer,
             variant=variant,
         )
 
@@ -196,6 +219,7 @@ class PartitionedRegion:
         mutated: frozenset[int],
         uses: Sequence[InputUse],
         saved: frozenset[int],
+        inputs: Sequence[Buffer | None],
     ) -> GraphedRegion:
         return GraphedRegion(
             run,
@@ -203,10 +227,10 @@ class PartitionedRegion:
             mutated_inputs=mutated,
             uses=uses,
             saved=saved,
-            capacity=self._settings.capacity,
-            fixed_layouts=not self._region.program.bindings,  # else a graph for each size
-            pool=self._settings.pool,
-            observer=self._settings.observer,
+            capacity=self.settings.capacity,
+            varying=varying_inputs(inputs),
+            pool=self.settings.pool,
+            observer=self.settings.observer,
         )
 
     def _take_out(self, graphed: GraphedRegion) -> None:
@@ -226,6 +250,11 @@ class PartitionedRegion:
             reason.rule, op + reason.detail, node.name if node is not None else "", frames[0] if frames else None
         )
         self._cut()
+
+
+def varying_inputs(inputs: Sequence[Buffer | None]) -> frozenset[int]:
+    """Positions of the inputs that may have other sizes or strides at the next call, and of those that are numbers."""
+    return frozenset(index for index, b in enumerate(inputs) if b is None or symbol_names([*b.size, *b.stride]))
 
 
 def input_uses(

@@ -31,7 +31,9 @@ class Recorded(Protocol):
     result: Any
     facts: CudaGraph
 
-    def replay(self) -> None: ...
+    def replay(self, stream: int) -> None:
+        """Submit the graph to the current stream, whose handle is ``stream``."""
+
     def topology(self) -> list[GraphNode]: ...
     def movable(self, index: int, uses: Sequence[tuple[str, int]], address: int) -> Any | None:
         """Where the graph reads an input that it was captured with at ``address``; None where that is not known."""
@@ -52,8 +54,8 @@ class Recorder(Protocol):
     def stream(self, device: torch.device) -> Any:
         """The caller's stream, which can ``wait_stream`` for another."""
 
-    def stream_key(self, device: torch.device) -> int:
-        """A number that tells streams apart, had at every call and so without making an object."""
+    def raw_stream(self, device: int) -> int:
+        """The handle of the caller's stream, had at every call and so without making an object."""
 
     def same_addresses(self, tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
         """Whether the tensors at ``indices`` are at the ``addresses`` of the same indices."""
@@ -75,6 +77,10 @@ def _never() -> bool:
     return False
 
 
+def _no_stream(device: int) -> int:
+    return 0
+
+
 def _unknown(tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
     return False
 
@@ -90,6 +96,7 @@ class CudaRecorder:
         self._pool = torch.cuda.graph_pool_handle() if available else None
         # torch's functions themselves, for these are called at every replay.
         self.is_capturing: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing if available else _never
+        self.raw_stream: Callable[[int], int] = torch._C._cuda_getCurrentRawStream if available else _no_stream
         self.same_addresses: Callable[[list[Any], list[int | None], list[int]], bool] = (
             torch._C._tensors_data_ptrs_at_indices_equal if available else _unknown
         )
@@ -102,9 +109,6 @@ class CudaRecorder:
 
     def stream(self, device: torch.device) -> torch.cuda.Stream:
         return torch.cuda.current_stream(device)
-
-    def stream_key(self, device: torch.device) -> int:
-        return int(torch._C._cuda_getCurrentRawStream(device.index))
 
     def record(
         self,
@@ -136,43 +140,47 @@ class GraphPool:
 
     Attributes:
         lock: held while a graph is looked for, captured or submitted.
+        handed_out: graphs that ran and whose outputs may still be held, by their place in the order of captures.
+        stream_handle: of the stream that the last one ran on.
     """
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.recorder: Recorder = recorder or CudaRecorder()
         self.lock = threading.Lock()
         self._captured = 0
-        # Graphs that ran and whose outputs may still be held, by the order in which they were captured.
-        self._handed_out: dict[int, OutputPlan] = {}
+        self.handed_out: dict[int, OutputPlan] = {}
         self._stream: Any = None
-        self._stream_key = 0
+        self.stream_handle: int | None = None
+        self._raw_stream = self.recorder.raw_stream
 
     def next_number(self) -> int:
         """The place of a new graph in the order of captures."""
         self._captured += 1
         return self._captured
 
-    def hand_out(self, number: int, outputs: OutputPlan) -> None:
-        """Note that the graph ``number`` runs and that the caller gets its outputs."""
-        self._handed_out[number] = outputs
+    def begin(self, number: int, outputs: OutputPlan, device: torch.device) -> int:
+        """The graph ``number`` runs now and its caller gets the outputs. The handle of the stream that it runs on."""
+        self.handed_out[number] = outputs
+        return self.follow(device)
 
     def held_by(self, number: int) -> list[OutputPlan]:
         """The outputs that keep the graph ``number`` from running: its own or later graphs', still held by someone."""
         held = []
-        for later, outputs in list(self._handed_out.items()):
+        for later, outputs in list(self.handed_out.items()):
             if later < number:
                 continue
             if outputs.free():
-                del self._handed_out[later]
+                del self.handed_out[later]
             else:
                 held.append(outputs)
         return held
 
-    def follow(self, device: torch.device) -> None:
-        """Order this call after the last one where the caller has moved to another stream."""
-        key = self.recorder.stream_key(device)
-        if key != self._stream_key or self._stream is None:
+    def follow(self, device: torch.device) -> int:
+        """Order this call after the last one where the caller has moved to another stream; the stream's handle."""
+        handle = self._raw_stream(device.index)
+        if handle != self.stream_handle:
             stream = self.recorder.stream(device)
             if self._stream is not None:
                 stream.wait_stream(self._stream)
-            self._stream, self._stream_key = stream, key
+            self._stream, self.stream_handle = stream, handle
+        return handle

@@ -1,0 +1,93 @@
+"""Which inputs a graph reads where they are, and which from buffers of its own into which they are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Protocol
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class InputUse:
+    """Who reads an input of a region. ``kernels`` are the generated kernels, each with the input's position there.
+
+    ``only_kernels``: nobody else does, so that the graph holds the address nowhere but in their arguments.
+    """
+
+    name: str
+    kernels: tuple[tuple[str, int], ...] = ()
+    only_kernels: bool = False
+
+
+class Buffering(IntEnum):
+    """Which inputs a graph reads from buffers of its own, into which they are copied at every call."""
+
+    NONE = 0  # it reads every input where it was at the capture
+    MOVED = 1  # those whose address in the graph cannot be replaced, as far as they have moved
+    UNPATCHABLE = 2  # those whose address in the graph cannot be replaced
+    ALL = 3  # all that are not static
+
+
+WHY_COPIED: Mapping[Buffering, str] = {
+    Buffering.MOVED: "It moved, and a library call reads it.",
+    Buffering.UNPATCHABLE: "A library call reads it, and inputs of such calls moved more than once.",
+    Buffering.ALL: "Inputs moved that the graph could not follow.",
+}
+
+
+class Variant(Protocol):
+    """A graph for the same signature that could not serve the inputs."""
+
+    @property
+    def buffering(self) -> Buffering: ...
+    @property
+    def copied(self) -> frozenset[int]: ...
+    def has_moved(self, index: int, value: Tensor) -> bool: ...
+
+
+def least_buffering(
+    inputs: Sequence[Any], variants: Sequence[Variant], static: Collection[int], uses: Sequence[InputUse]
+) -> tuple[Buffering, list[int]]:
+    """The fewest inputs to copy that none of ``variants``, the graphs that could not serve them, copies."""
+    level = Buffering(min(max((graph.buffering + 1 for graph in variants), default=0), Buffering.ALL))
+    buffered = _buffered(inputs, level, variants, static, uses)
+    while level < Buffering.ALL and any(graph.copied == frozenset(buffered) for graph in variants):
+        level = Buffering(level + 1)
+        buffered = _buffered(inputs, level, variants, static, uses)
+    return level, buffered
+
+
+def _buffered(
+    inputs: Sequence[Any],
+    buffering: Buffering,
+    variants: Sequence[Variant],
+    static: Collection[int],
+    uses: Sequence[InputUse],
+) -> list[int]:
+    """Positions of the inputs that are copied."""
+    if buffering is Buffering.NONE:
+        return []
+    free = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and i not in static]
+    if buffering is Buffering.ALL:
+        return free
+    fixed = [i for i in free if not (i < len(uses) and uses[i].only_kernels)]
+    if buffering is Buffering.UNPATCHABLE:
+        return fixed
+    return [i for i in fixed if any(graph.has_moved(i, inputs[i]) for graph in variants)]
+
+
+def parts_shared_memory(inputs: Sequence[Any], copied: Collection[int], mutated: frozenset[int]) -> bool:
+    """Whether a mutated input shares its storage with another input, and one of the two is in ``copied``."""
+    if not mutated or not copied:
+        return False
+    storages: dict[int, list[int]] = {}
+    for index, value in enumerate(inputs):
+        if isinstance(value, Tensor) and value.numel():
+            storages.setdefault(value.untyped_storage().data_ptr(), []).append(index)
+    return any(
+        len(indices) > 1 and not mutated.isdisjoint(indices) and any(index in copied for index in indices)
+        for indices in storages.values()
+    )

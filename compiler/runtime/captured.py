@@ -1,0 +1,130 @@
+"""One captured graph with the inputs that it was captured for: whether it can serve others, and how they reach it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from compiler.report import InputRoute
+from compiler.runtime.buffering import WHY_COPIED, Buffering, InputUse
+from compiler.runtime.outputs import OutputPlan
+from compiler.runtime.pool import Recorded
+from compiler.runtime.signature import CopyPlan, describe
+
+# (tensors, addresses, indices): whether the tensors at the indices are at the addresses of the same indices
+SameAddresses = Callable[[list[Any], list[int | None], list[int]], bool]
+ALIGNMENT = 16  # bytes that generated kernels assume of every pointer
+
+
+class CapturedGraph:
+    """A graph and how it gets its inputs.
+
+    Attributes:
+        number: its place in the order of captures.
+        copied: positions of the inputs that are copied into buffers at every call.
+        direct: positions of the tensors that it reads where they are, which is at ``addresses``.
+        movable: inputs whose address in it can be replaced.
+        varying: positions whose layout or number may differ from call to call, with what they were at the capture.
+        replays: how often it ran.
+        held: calls in a row that found the outputs of the last ones held.
+        patched: input -> microseconds that its last patch took.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        inputs: Sequence[Any],
+        copied: dict[int, Tensor],
+        recorded: Recorded,
+        outputs: OutputPlan,
+        movable: dict[int, Any],
+        static: frozenset[int],
+        varying: Collection[int],
+        buffering: Buffering,
+        device: torch.device,
+    ) -> None:
+        self.number = number
+        self.recorded = recorded
+        self.outputs = outputs
+        self.device = device
+        self.buffering = buffering
+        self.copies = CopyPlan(copied)
+        self.copied = frozenset(copied)
+        self.movable = movable
+        self.replays = 0
+        self.held = 0
+        self.patched: dict[int, float] = {}
+        tensors = [index for index, value in enumerate(inputs) if isinstance(value, Tensor)]
+        self.direct = [index for index in tensors if index not in self.copied]
+        self.addresses: list[int | None] = [value.data_ptr() if isinstance(value, Tensor) else 0 for value in inputs]
+        self.varying = [(index, describe(inputs[index])) for index in sorted(varying)]
+        self._static = [index for index in self.direct if index in static]
+        self._moving = [index for index in self.direct if index not in static]
+
+    def same_layout(self, inputs: Sequence[Any]) -> bool:
+        """Whether the inputs are those it was captured with, but for addresses and contents."""
+        for index, known in self.varying:  # noqa: SIM110 - asked at every call, and a generator would take longer
+            if describe(inputs[index]) != known:
+                return False
+        return True
+
+    def takes(self, inputs: list[Any], same_addresses: SameAddresses) -> bool:
+        """Whether it can serve inputs of its layout: those it reads in place have not moved, or can be followed."""
+        if not same_addresses(inputs, self.addresses, self._static):
+            return False
+        for index in self._moving:
+            address = inputs[index].data_ptr()
+            if address != self.addresses[index] and (index not in self.movable or address % ALIGNMENT):
+                return False
+        return True
+
+    def has_moved(self, index: int, value: Tensor) -> bool:
+        """Whether the input is elsewhere than the graph reads it, or is copied for having moved before."""
+        return index in self.copied or value.data_ptr() != self.addresses[index]
+
+    def follow(self, inputs: Sequence[Any]) -> bool:
+        """Read the inputs, which it ``takes``, where they are now; False where the driver refuses."""
+        began = time.perf_counter_ns()
+        moved = [index for index in self._moving if inputs[index].data_ptr() != self.addresses[index]]
+        if not moved:
+            return True
+        if not self.recorded.move([(self.movable[index], inputs[index]) for index in moved]):
+            return False
+        cost_us = (time.perf_counter_ns() - began) / 1e3 / len(moved)
+        for index in moved:
+            self.addresses[index] = inputs[index].data_ptr()
+            self.patched[index] = cost_us
+        return True
+
+    def run(self, inputs: list[Any], mutated: frozenset[int], stream: int) -> None:
+        """Submit it to the current stream, ``stream``; the inputs in ``mutated`` are written to."""
+        if not self.copied:
+            self.recorded.replay(stream)
+            return
+        with torch.no_grad():
+            self.copies.copy_from(inputs)
+            self.recorded.replay(stream)
+            self.copies.copy_back(inputs, mutated)
+
+    def routes(self, static: frozenset[int], uses: Sequence[InputUse]) -> list[InputRoute]:
+        """How each input reached the graph at the last calls."""
+        routes = []
+        for index in range(len(self.addresses)):
+            name = uses[index].name if index < len(uses) else f"input {index}"
+            if index in self.copied:
+                detail = WHY_COPIED[self.buffering]
+                routes.append(InputRoute(name, "copied", bytes=self.copies.bytes_of[index], detail=detail))
+            elif index not in self.direct:
+                routes.append(InputRoute(name, "host", detail="A number, fixed in the graph."))
+            elif index in static:
+                routes.append(InputRoute(name, "static"))
+            elif index in self.patched:
+                nodes = len(uses[index].kernels)
+                routes.append(InputRoute(name, "patched", nodes=nodes, cost_us=self.patched[index]))
+            else:
+                routes.append(InputRoute(name, "same_address", detail="It has not moved since the capture."))
+        return routes

@@ -1,0 +1,57 @@
+"""The call that nearly every iteration makes: the same graph on inputs where they were, in one Python frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from compiler.runtime.captured import CapturedGraph
+from compiler.runtime.pool import GraphPool
+
+# Takes a region's inputs; None where the call has to be looked at more closely, of which nothing has happened yet.
+FastReplay = Callable[[list[Any]], list[Any] | None]
+
+
+def no_replay(inputs: list[Any]) -> None:
+    """Of a region without a graph."""
+
+
+def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) -> FastReplay:
+    """Replays ``graph`` where the inputs have not moved and nobody holds what it would overwrite.
+
+    It may be called when the region has gone on to other graphs: what it asks is asked of the graph and its pool.
+    ``mutated`` are the inputs that the region writes to.
+    """
+    copied = bool(graph.copied)
+    if copied and mutated:  # which of them share memory has to be looked at in each call
+        return no_replay
+    recorder, handed_out, lock = pool.recorder, pool.handed_out, pool.lock
+    is_capturing, same_addresses, raw_stream = recorder.is_capturing, recorder.same_addresses, recorder.raw_stream
+    number, device, outputs = graph.number, graph.device.index, graph.outputs
+    addresses, direct, varying = graph.addresses, graph.direct, graph.varying
+    replay, free, results = graph.recorded.replay, graph.outputs.free, graph.outputs.results
+
+    def call(inputs: list[Any]) -> list[Any] | None:
+        if is_capturing() or (varying and not graph.same_layout(inputs)):
+            return None
+        with lock:
+            if not same_addresses(inputs, addresses, direct):
+                return None
+            if len(handed_out) == 1 and number in handed_out:
+                if not free():
+                    return None
+            elif pool.held_by(number):
+                return None
+            handed_out[number] = outputs
+            stream = raw_stream(device)
+            if stream != pool.stream_handle:
+                pool.follow(graph.device)
+            if copied:
+                graph.run(inputs, mutated, stream)
+            else:
+                replay(stream)
+            graph.replays += 1
+            graph.held = 0
+            return results(inputs)
+
+    return call
