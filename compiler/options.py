@@ -79,6 +79,9 @@ class Options:
     autotune: bool = option(
         True, "On the GPU compiled for, time kernels that move much in several configurations and take the fastest."
     )
+    pad_products: bool = option(
+        True, "Pad matrix products whose rows begin at misaligned addresses, where that is faster than cuBLAS without."
+    )
     random: str = option(
         "kernel",
         "Where random numbers are drawn: in kernels from a seed drawn for each call, or by ATen's ops, which "

@@ -28,11 +28,14 @@ from compiler.lowering.graph import lower_graph
 from compiler.memory import MemoryPlan
 from compiler.options import DEFAULTS, Options
 from compiler.order import Ordered, lower_peak
+from compiler.padding import pad_products
 from compiler.partitions import refused_steps
+from compiler.products import Choice, Padding, Product
 from compiler.provenance import provenance_of
 from compiler.report import Stage, Target
 from compiler.runtime.autotune import tune, worth_tuning
 from compiler.runtime.executable import gpu_launcher
+from compiler.runtime.padding_trials import time_padding
 from compiler.schedule import Launch, Scheduled, schedule
 
 MAX_COMPILE_THREADS = 8
@@ -89,8 +92,9 @@ class KernelLibrary:
         self.binaries = binaries
         self.texts = texts
         # Times mean something only on the GPU that the kernels are for.
-        self._tunes = binaries and target.local and options.autotune
+        self.tunes = binaries and target.local and options.autotune
         self.by_source: dict[KernelKey, CompiledKernel] = {}
+        self._paddings: dict[tuple[Product, Padding], Choice | None] = {}
 
     def add(self, launches: Sequence[Launch], on_progress: Callable[[float], None] | None = None) -> dict[str, str]:
         """Compile what is new among ``launches``; launch name -> kernel name."""
@@ -107,6 +111,12 @@ class KernelLibrary:
             self._compile(fresh, on_progress)
         return names
 
+    def time_padding(self, product: Product, padding: Padding) -> Choice | None:
+        """A product as it is and padded, timed once; None where that cannot be."""
+        if (product, padding) not in self._paddings:
+            self._paddings[product, padding] = time_padding(product, padding, self.target)
+        return self._paddings[product, padding]
+
     def _define(self, launch: Launch) -> CompiledKernel:
         source = launch.kernel
         name = kernel_name(launch, len(self.by_source))
@@ -118,7 +128,7 @@ class KernelLibrary:
         # the first import of Triton's compiler from several threads at once would race
         import triton.compiler  # noqa: F401
 
-        tuned = {id(k): self._candidates(k) for k in kernels if self._tunes and worth_tuning(k)}
+        tuned = {id(k): self._candidates(k) for k in kernels if self.tunes and worth_tuning(k)}
         jobs = [*kernels, *(c for candidates in tuned.values() for c in candidates[1:])]
         workers = min(MAX_COMPILE_THREADS, os.cpu_count() or 1, len(jobs))
         with ThreadPoolExecutor(workers) as pool:
@@ -226,6 +236,8 @@ def compile_region(
     with stage("lower", 0.0, 0.2):
         if kind == "inference" and wants_channels_last(graph, target):
             graph = channels_last(graph)
+        if options.pad_products:
+            graph = pad_products(graph, target, library.time_padding if library.tunes else None)
         program = lower_graph(graph, target)
     with stage("fuse", 0.2, 0.3):
         parts = partition(program, options)

@@ -150,3 +150,9 @@ def test_memory_reuse() -> None:
     assert compiled(chain, *inputs)[0].plan.reuses
     region, _ = compiled(chain, *inputs, options=Options(memory_reuse=False))
     assert not region.plan.reuses
+
+
+def test_pad_products() -> None:
+    inputs = [torch.empty(4096, 1023, dtype=torch.float16), torch.empty(1023, 4096, dtype=torch.float16)]
+    assert len(launches(compiled(torch.mm, *inputs)[0])) == 2  # both operands are copied
+    assert not launches(compiled(torch.mm, *inputs, options=Options(pad_products=False))[0])

@@ -53,7 +53,9 @@ def library_detail(node: torch.fx.Node) -> str:
     name = packet.__name__ if packet is not None else ""
     if "scaled_dot_product" in name:
         return "attention: a fused library kernel"
-    return _LIBRARY_WORDS.get(name, "")
+    words = _LIBRARY_WORDS.get(name, "")
+    padding = node.meta.get("padding", "")  # what compiler/padding.py chose, and why
+    return f"{words}; {padding}" if padding else words
 
 
 def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str] | None:
