@@ -72,14 +72,15 @@ def find(text: str, among: Iterable[Entry], limit: int = LIMIT) -> list[Entry]:
     words = text.lower().split()
     if not words:
         return list(islice(among, limit))
+    found = list(among)
     if len(words) == 1 and len(words[0]) == 1:  # a letter is in almost everything
-        among = (entry for entry in among if entry.text.startswith(words[0]))
-    scored: list[tuple[int, int, int, Entry]] = []
-    for place, entry in enumerate(among):
-        searched = entry.text
-        if all(word in searched for word in words):
-            scored.append((_rank(words, searched), _KIND_ORDER.index(entry.kind), place, entry))
-    scored.sort(key=lambda found: found[:3])
+        found = [entry for entry in found if entry.text.startswith(words[0])]
+    for word in words:
+        found = [entry for entry in found if word in entry.text]
+    scored = [
+        (_rank(words, entry.text), _KIND_ORDER.index(entry.kind), place, entry) for place, entry in enumerate(found)
+    ]
+    scored.sort(key=lambda ranked: ranked[:3])
     return [entry for *_, entry in scored[:limit]]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from app.lazy import peek_lines, peek_text
 from compiler.codegen.linemap import is_code, kernel_lines
 from compiler.report import Kernel, NodeKind, Report
 
@@ -117,8 +118,10 @@ def _source_lines(kernel: Kernel) -> Share:
 def _ir_lines(kernel: Kernel) -> Share:
     """Debug information is exact where it is there."""
     total = mapped = 0
-    for level, text in kernel.irs.items():
-        numbers = kernel_lines(kernel, level)
+    known = peek_lines(kernel.ir_lines)
+    for level in kernel.irs:
+        text = peek_text(kernel.irs, level)  # all of them together may not fit into memory
+        numbers = known[level] if level in known else kernel_lines(kernel, level)
         for position, line in enumerate(text.splitlines()):
             if is_code(level, line):
                 total += 1

@@ -1,7 +1,8 @@
 """The ``.fscope`` session file: a zip with one member per text, readable with no torch and executing nothing.
 
 Layout: ``manifest.json`` (format and schema version), ``report.msgpack`` (the report without its texts),
-``regions/N/wrapper.py`` and ``fx.py``, ``kernels/N/source`` and one member per IR, ``sources/N``, ``layouts/N``.
+``meter.json`` (how much is traced back), ``regions/N/wrapper.py`` and ``fx.py``, ``kernels/N/source``, one member per
+IR and ``lines`` (where their lines come from), ``sources/N``, ``layouts/N``.
 """
 
 from __future__ import annotations
@@ -12,21 +13,25 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from app.lazy import LazyLines, LazyTexts, peek_lines, peek_text
+from app.pieces import decode_report
 from compiler.report import SCHEMA_VERSION, Kernel, Region, Report
 
 if TYPE_CHECKING:
-    from _collections_abc import dict_items, dict_values
+    from app.meter import Meter
 
 FORMAT = "fusescope-session"
 _MANIFEST = "manifest.json"
 _REPORT = "report.msgpack"
+_METER = "meter.json"
 _MAX_UNPACKED = 4 << 30  # bytes; a zip that claims more is not one of ours
+_LINES = "lines"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # zip's first date: the same report makes the same file
 
 
@@ -51,55 +56,6 @@ class Manifest(msgspec.Struct):
     layouts: list[str] = []
 
 
-class LazyTexts(dict[str, str]):
-    """A dict of texts whose values are read when first asked for.
-
-    Raises:
-        SessionError: from any access to a value whose member is damaged.
-    """
-
-    def __init__(self, members: Mapping[str, str], read: Callable[[str], str]) -> None:
-        super().__init__(dict.fromkeys(members, ""))
-        self._members = dict(members)
-        self._read = read
-
-    def __getitem__(self, key: str) -> str:
-        member = self._members.get(key)
-        if member is not None:
-            super().__setitem__(key, self._read(member))
-            self._members.pop(key, None)  # another thread, which saves, may have read it meanwhile
-        return super().__getitem__(key)
-
-    def __setitem__(self, key: str, value: str) -> None:
-        self._members.pop(key, None)
-        super().__setitem__(key, value)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """The text at ``key``, read now, or ``default``."""
-        try:
-            return self[key]
-        except KeyError:
-            return default
-
-    def items(self) -> dict_items[str, str]:
-        """Every pair; reads every text."""
-        self._read_all()
-        return super().items()
-
-    def values(self) -> dict_values[str, str]:
-        """Every text; reads them all."""
-        self._read_all()
-        return super().values()
-
-    def __eq__(self, other: object) -> bool:
-        self._read_all()
-        return super().__eq__(other)
-
-    def _read_all(self) -> None:
-        for key in self:
-            self[key]
-
-
 class Session:
     """An opened session. Texts of the IRs and layouts are inflated when first asked for.
 
@@ -111,6 +67,18 @@ class Session:
         self.manifest = manifest
         self.report = report
         self._archive = archive
+
+    @property
+    def meter(self) -> Meter | None:
+        """How much of the report was traced back when it was saved; None in sessions of older versions."""
+        from app.meter import Meter
+
+        if _METER not in self._archive.NameToInfo:
+            return None
+        try:
+            return msgspec.json.decode(_read(self._archive, self.path, _METER), type=Meter)
+        except msgspec.MsgspecError as error:
+            raise _damaged(self.path, str(error)) from error
 
     def layout(self, region: str) -> bytes | None:
         """The stored layout of the region called ``region``, or None."""
@@ -178,7 +146,7 @@ def open_session(path: Path) -> Session:
     archive = _archive(path)
     manifest = _manifest(path, archive)
     try:
-        report = msgspec.msgpack.decode(_read(archive, path, _REPORT), type=Report)
+        report = decode_report(_read(archive, path, _REPORT))
     except msgspec.MsgspecError as error:
         raise _damaged(path, str(error)) from error
     _fill(path, archive, report)
@@ -186,6 +154,8 @@ def open_session(path: Path) -> Session:
 
 
 def _members(report: Report, layouts: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    from app.meter import meter  # with patterns that opening the window need not wait for
+
     manifest = Manifest(
         FORMAT,
         SCHEMA_VERSION,
@@ -197,13 +167,16 @@ def _members(report: Report, layouts: Mapping[str, bytes]) -> Iterator[tuple[str
     )
     yield _MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     yield _REPORT, msgspec.msgpack.encode(_without_texts(report))
+    yield _METER, msgspec.json.encode(meter(report))
     for index, region in enumerate(report.regions):
         yield f"regions/{index}/wrapper.py", region.wrapper.encode()
         yield f"regions/{index}/fx.py", region.fx_text.encode()
     for index, kernel in enumerate(report.kernels):
         yield f"kernels/{index}/source", kernel.source.encode()
-        for language, text in kernel.irs.items():
-            yield f"kernels/{index}/{language}", text.encode()
+        for language in kernel.irs:
+            yield f"kernels/{index}/{language}", peek_text(kernel.irs, language).encode()
+        if kernel.ir_lines:
+            yield f"kernels/{index}/{_LINES}", msgspec.msgpack.encode(peek_lines(kernel.ir_lines))
     for index, text in enumerate(report.sources.values()):
         yield f"sources/{index}", text.encode()
     for index, data in enumerate(layouts.values()):
@@ -211,11 +184,14 @@ def _members(report: Report, layouts: Mapping[str, bytes]) -> Iterator[tuple[str
 
 
 def _without_texts(report: Report) -> Report:
-    """A copy with every long text emptied, and the keys of ``irs`` and ``sources`` kept to name their members."""
+    """A copy with every long text emptied, and the keys of ``irs``, ``ir_lines`` and ``sources`` kept."""
     copy = msgspec.structs.replace(report)
     copy.regions = [msgspec.structs.replace(region, wrapper="", fx_text="") for region in report.regions]
     copy.kernels = [
-        msgspec.structs.replace(kernel, source="", irs=dict.fromkeys(kernel.irs, "")) for kernel in report.kernels
+        msgspec.structs.replace(
+            kernel, source="", irs=dict.fromkeys(kernel.irs, ""), ir_lines={level: [] for level in kernel.ir_lines}
+        )
+        for kernel in report.kernels
     ]
     copy.sources = dict.fromkeys(report.sources, "")
     return copy
@@ -225,6 +201,12 @@ def _fill(path: Path, archive: zipfile.ZipFile, report: Report) -> None:
     def read(name: str) -> str:
         return _read(archive, path, name).decode("utf-8", errors="replace")
 
+    def read_lines(name: str) -> dict[str, list[int]]:
+        try:
+            return msgspec.msgpack.decode(_read(archive, path, name), type=dict[str, list[int]])
+        except msgspec.MsgspecError as error:
+            raise _damaged(path, str(error)) from error
+
     def fill_region(index: int, region: Region) -> None:
         region.wrapper = read(f"regions/{index}/wrapper.py")
         region.fx_text = read(f"regions/{index}/fx.py")
@@ -232,6 +214,8 @@ def _fill(path: Path, archive: zipfile.ZipFile, report: Report) -> None:
     def fill_kernel(index: int, kernel: Kernel) -> None:
         kernel.source = read(f"kernels/{index}/source")
         kernel.irs = LazyTexts({name: f"kernels/{index}/{name}" for name in kernel.irs}, read)
+        if (member := f"kernels/{index}/{_LINES}") in archive.NameToInfo:  # else of an older version, in the record
+            kernel.ir_lines = LazyLines(list(kernel.ir_lines), lambda: read_lines(member))
 
     for index, region in enumerate(report.regions):
         fill_region(index, region)

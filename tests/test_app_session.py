@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.session import LazyTexts, SessionError, open_session, save_session
+from app.lazy import LazyTexts
+from app.session import SessionError, open_session, save_session
 from compiler.report import SCHEMA_VERSION, Measurement, Percentiles, Report
 from tests.fake_reports import transformer_report
 

@@ -99,7 +99,7 @@ class CodeView(QPlainTextEdit):
         else:
             self._filling.stop()
         self._place_gutter()
-        if language == "python":
+        if language == "python" and text:
             if len(text) <= _SYNC_LIMIT:
                 self._python = python_spans(text)
             else:

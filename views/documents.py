@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QTabBar, QWidget
@@ -12,6 +13,10 @@ from PySide6.QtWidgets import QTabBar, QWidget
 from compiler.report import Report
 from views.theme import Theme
 from views.widgets import icon_button, recolor
+
+if TYPE_CHECKING:
+    from app.meter import Meter
+    from views.index import RegionIndex
 
 Layouts = Callable[[], dict[str, bytes]]  # encodes the layouts made so far; may run off the GUI thread
 
@@ -25,6 +30,8 @@ class Document:
     is_modified: bool
     layouts: Layouts
     state: int = 0
+    meter: Meter | None = None  # as its session has it
+    indexes: dict[str, RegionIndex] | None = None  # of its regions, once they are made
 
     @property
     def name(self) -> str:

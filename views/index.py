@@ -115,3 +115,16 @@ class RegionIndex:
         """The lines of a kernel's source that compute any of ``nodes``."""
         wanted = {f"{self.region.name}/{node}" for node in nodes}
         return sorted(line for line, names in kernel.line_nodes.items() if not wanted.isdisjoint(names))
+
+    def prepare(self) -> None:
+        """Make every look-up now, as on another thread before the region is shown."""
+        for made in (self.group_colors, self.units_of, self.readers, self.refusals, self.points):
+            assert made is not None
+
+
+def indexes_of(report: Report) -> dict[str, RegionIndex]:
+    """The index of each region, with every look-up made."""
+    made = {region.name: RegionIndex(report, region) for region in report.regions}
+    for index in made.values():
+        index.prepare()
+    return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +29,8 @@ class _Task(QRunnable):
                 value = self._work(self._cancelled)
             except Exception as error:  # handed to the caller, who knows what it means
                 fault = error
-        self.report.finished.emit(value, fault)
+        with contextlib.suppress(RuntimeError):  # the application has ended meanwhile, and its signals with it
+            self.report.finished.emit(value, fault)
 
 
 class Job(QObject):

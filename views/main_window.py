@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from views.dialogs import Dialogs, about_dialog, shortcuts_dialog
 from views.documents import Document, DocumentTabs, Layouts
 from views.find_control import FindControl
 from views.icons import icon
+from views.jobs import Job
 from views.message_bar import Message, MessageBar
 from views.meter_bar import MeterBar
 from views.progress_panel import ProgressPanel
@@ -34,12 +36,15 @@ from views.toolbar import Toolbar
 from views.worker_bridge import ClientFactory, WorkerBridge
 
 if TYPE_CHECKING:
+    from app.meter import Meter
     from views.canvas import GraphCanvas
     from views.compare_control import CompareControl
+    from views.index import RegionIndex
     from views.run_control import RunControl
     from views.workspace import Workspace
 
 _AFTER_PAINT_MS = 50
+_AT_ONCE = 1500  # nodes of a report whose look-ups take a frame or less
 _REPORT_ACTIONS = (
     "what_if", "compare_file", "compare_before", "compare_compilers",
     "save", "save_as", "export", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
@@ -78,6 +83,7 @@ class MainWindow(QMainWindow):
         self.resize(1440, 900)
         self._workspace: Workspace | None = None
         self._run_control: RunControl | None = None
+        self._preparing: Job | None = None
         self._loaded: Report | None = None  # the one whose model the worker holds
         self._compare: CompareControl | None = None
         self.bridge = WorkerBridge(client_factory, self)
@@ -122,7 +128,7 @@ class MainWindow(QMainWindow):
             stored = session.layout(region.name)
             if stored is not None:
                 layouts[region.name] = stored
-        self._show_report(session.report, session.path, layouts, modified=False, loaded=False)
+        self._show_report(session.report, session.path, layouts, modified=False, loaded=False, known=session.meter)
         self.toolbar.show_report(session.report)
         self.recent.remember(str(session.path.resolve()))
 
@@ -233,8 +239,10 @@ class MainWindow(QMainWindow):
         """The panels of a report, imported here so that the window opens without them."""
         from views.compare_control import CompareControl
         from views.run_control import RunControl
+        from views.warm_up import import_the_rest
         from views.workspace import Workspace
 
+        Job(lambda cancelled: import_the_rest(), self).start()
         made = Workspace(self, self._theme)
         self._stack.addWidget(made.graph)
         made.docks.restore(self.settings.window_state)
@@ -339,17 +347,25 @@ class MainWindow(QMainWindow):
     # Reports
 
     def _show_report(
-        self, report: Report, path: Path | None, layouts: dict[str, bytes], *, modified: bool, loaded: bool
+        self,
+        report: Report,
+        path: Path | None,
+        layouts: dict[str, bytes],
+        *,
+        modified: bool,
+        loaded: bool,
+        known: Meter | None = None,
     ) -> None:
         self._loaded = report if loaded else self._loaded
-        self.session.set_report(report, path, lambda: layouts, modified=modified)
-        self._fill(report, layouts)
+        document = self.session.set_report(report, path, lambda: layouts, modified=modified)
+        document.meter = known
+        self._fill(document, layouts)
 
     def _show_document(self, document: Document) -> None:
         """Switch to another open report."""
         if document is not self.session.current:
             self.session.show_document(document)
-            self._fill(document.report, document.layouts())
+            self._fill(document, document.layouts())
             self.toolbar.show_report(document.report)
 
     def _close_document(self, document: Document | None) -> None:
@@ -360,16 +376,39 @@ class MainWindow(QMainWindow):
         else:
             self.show_start_page()
 
-    def _fill(self, report: Report, layouts: dict[str, bytes]) -> None:
-        self.workspace.set_report(report, layouts)
+    def _fill(self, document: Document, layouts: dict[str, bytes]) -> None:
+        """Show a document: a small one at once, a large one when its look-ups are made off the GUI thread."""
+        from views.index import indexes_of
+
+        report = document.report
+        if self._preparing is not None:
+            self._preparing.cancel()
+            self._preparing = None
+        if document.indexes is not None or sum(len(region.nodes) for region in report.regions) <= _AT_ONCE:
+            self._filled(document, layouts, document.indexes or indexes_of(report))
+            return
+        self.statusBar().showMessage(f"Opening {document.name}…")
+        job = Job(lambda cancelled: indexes_of(report), self)
+        job.done.connect(lambda indexes: self._filled(document, layouts, indexes))
+        self._preparing = job.start()
+
+    def _filled(self, document: Document, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> None:
+        self._preparing = None
+        document.indexes = indexes
+        report = document.report
+        if document is not self.session.current:
+            return
+        self.statusBar().clearMessage()
+        self.workspace.set_report(report, layouts, indexes)
         self.finder.set_report(report)
         self.run_control.set_report(report, loaded=report is self._loaded)
         self.compare_control.set_report(report)
         self.status.target.setText(f"Target: {report.target.title}")
-        self.meter.set_report(report)
+        self.meter.set_report(report, document.meter)
         self.show_workspace()
         if not report.regions:
             self.post(Message("warning", "This report has no compiled region.", "The model may run no tensor op."))
+        gc.freeze()  # a report is half a million objects: the collector must not walk over them again and again
         self.report_shown.emit()
 
     def _compiled(self, report: Report, request: Request) -> None:

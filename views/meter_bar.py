@@ -38,10 +38,14 @@ class MeterBar(QWidget):
         self._theme = theme
         self.update()
 
-    def set_report(self, report: Report) -> None:
-        """Measure ``report`` off the GUI thread, for it reads every text; shown when that is done."""
+    def set_report(self, report: Report, known: Meter | None = None) -> None:
+        """Show what its session knows; else measure it off the GUI thread, for that reads every text."""
         if self._job is not None:
             self._job.cancel()
+            self._job = None
+        if known is not None:
+            self._measured(known)
+            return
         self.setVisible(False)
         self._job = Job(lambda cancelled: meter(report), self)
         self._job.done.connect(self._measured)

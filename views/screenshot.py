@@ -78,12 +78,15 @@ def screenshot(
 
 def _show(window: MainWindow, report: Report | Session) -> None:
     laid_out: list[str] = []
+    shown: list[bool] = []
+    window.report_shown.connect(lambda: shown.append(True))
     window.workspace.graph.laid_out.connect(laid_out.append)
     window.workspace.graph.layout_failed.connect(lambda fault: laid_out.append(""))
     if isinstance(report, Session):
         window.show_session(report)
     else:
         window.open_report(report, report.source)
+    _wait(lambda: bool(shown), _LAYOUT_S)
     if window.workspace.graph.region is not None:
         _wait(lambda: bool(laid_out), _LAYOUT_S)
 

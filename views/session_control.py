@@ -67,7 +67,7 @@ class SessionControl(QObject):
         """What the title says: the file's name, else the source."""
         return self.current.name if self.current is not None else ""
 
-    def set_report(self, report: Report, path: Path | None, layouts: Layouts, *, modified: bool) -> None:
+    def set_report(self, report: Report, path: Path | None, layouts: Layouts, *, modified: bool) -> Document:
         """Show a report, in the place of the document that it is anew, else as one more."""
         self._leave()
         made = Document(report, path, modified, layouts)
@@ -78,6 +78,7 @@ class SessionControl(QObject):
             self.documents.append(made)
         self.current = made
         self.changed.emit()
+        return made
 
     def show_document(self, document: Document) -> None:
         """Another open document is shown."""
@@ -111,6 +112,7 @@ class SessionControl(QObject):
             if document.report is report:
                 document.is_modified = True
                 document.state += 1
+                document.indexes = None  # they hold times
         self.changed.emit()
 
     def open(self, path: Path) -> None:

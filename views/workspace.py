@@ -50,10 +50,10 @@ class Workspace(QObject):
         for part in (self.graph, self.units, self.inspector, self.panels, self.docks):
             part.set_theme(theme)
 
-    def set_report(self, report: Report, layouts: dict[str, bytes]) -> None:
-        """Show another report; ``layouts`` are those its session kept."""
+    def set_report(self, report: Report, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> None:
+        """Show another report; ``layouts`` are those its session kept, ``indexes`` those of its regions."""
         self._report = report
-        self._indexes = {region.name: RegionIndex(report, region) for region in report.regions}
+        self._indexes = indexes
         self.panels.set_report(report)
         self.graph.set_report(report, layouts)
 
