@@ -71,11 +71,11 @@ def test_arrows_walk_the_rail_and_a_click_shows(window: MainWindow, qtbot: QtBot
     assert panels.currentWidget() is panels.memory
 
 
-def test_a_hidden_panel_is_filled_when_it_is_looked_at(window: MainWindow) -> None:
-    panels = window.workspace.panels
-    assert window.workspace.index is not None
-    group = window.workspace.index.region.groups[0]
-    window.workspace.select_unit(group.name)
-    assert panels.roofline._index is None
+def test_a_hidden_panel_is_filled_when_it_is_looked_at(window: MainWindow, qtbot: QtBot) -> None:
+    panels, index = window.workspace.panels, window.workspace.index
+    assert index is not None
+    shown = panels.roofline.table.records
+    window.workspace.select_unit(index.region.groups[0].name)
+    assert not shown.shown
     panels.setCurrentWidget(panels.roofline)
-    assert panels.roofline._index is window.workspace.index
+    qtbot.waitUntil(lambda: len(shown.shown) == len(index.points), timeout=10_000)
