@@ -250,9 +250,11 @@ class GraphLowering(LoopMaker):
             return
         index = self._fresh_index(lazy.size)
         cost = cost_of(lazy.load(index), product(lazy.size))
-        again_is_cheap = cost.bytes <= lazy.dtype.itemsize and cost.flops <= RECOMPUTE_FLOPS
+        # Computed n times it reads n times; in memory it is read once, written, and read by all but the one it joins.
+        readers = len(consumers)
+        fewer_bytes = (readers - 1) * cost.bytes < readers * lazy.dtype.itemsize
         too_large = cost.loads > MAX_LOADS or cost.ops > MAX_OPS
-        if too_large or (len(consumers) > 1 and not again_is_cheap):
+        if too_large or (readers > 1 and not (fewer_bytes and cost.flops <= RECOMPUTE_FLOPS)):
             self._realize_root(lazy, index)
 
     def _buffer(self, name: str, value: torch.Tensor, kind: str, fx_node: str) -> Buffer:
