@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.roofline import Point, points
+from app.unit_errors import unit_errors
 from compiler.report import NodeKind, Region, Report
 
 LEVELS = 8  # steps of the colour ramp
@@ -15,6 +17,7 @@ OVERLAYS = {
     "time": "Time",
     "bytes": "Bytes",
     "wasted": "Wasted time",
+    "error": "Numerical error",
     "dtype": "Dtype",
 }
 
@@ -37,7 +40,8 @@ class Overlay:
     is_ramp: bool
     units: dict[str, int] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
-    largest: float = 0.0  # of the ramp: microseconds or bytes
+    largest: float = 0.0  # of the ramp: microseconds, bytes, or a relative error
+    smallest: float = 0.0  # of the ramp, where it is logarithmic
     is_measured: bool = False
     keys: list[str] = field(default_factory=list)
 
@@ -52,6 +56,8 @@ def overlay(report: Report, region: Region, kind: str) -> Overlay | None:
         return None
     if kind == "dtype":
         return _dtypes(region)
+    if kind == "error":
+        return _errors(report, region)
     found = points(report, region)
     if kind == "wasted":
         found = [point for point in found if point.time.measured]
@@ -67,6 +73,24 @@ def _ramp(kind: str, values: list[tuple[Point, float]]) -> Overlay:
     }
     measured = kind != "bytes" and bool(values) and all(point.time.measured for point, _ in values)
     return Overlay(kind, True, units=levels, largest=largest, is_measured=measured)
+
+
+def _errors(report: Report, region: Region) -> Overlay:
+    """Errors span powers of ten, so levels go by their logarithm; one of nothing is the lowest."""
+    errors = {unit: check.error for unit, check in unit_errors(report, region.name).items()}
+    seen = [error for error in errors.values() if error > 0 and math.isfinite(error)]
+    low, high = min(seen, default=0.0), max(seen, default=0.0)
+    span = math.log(high / low) if high > low else 0.0
+
+    def level(error: float) -> int:
+        if not math.isfinite(error):
+            return LEVELS - 1
+        if error <= low or not span:
+            return 0
+        return min(int(math.log(error / low) / span * LEVELS), LEVELS - 1)
+
+    levels = {unit: level(error) for unit, error in errors.items()}
+    return Overlay("error", True, units=levels, largest=high, smallest=low, is_measured=True)
 
 
 def _dtypes(region: Region) -> Overlay:

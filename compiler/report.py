@@ -442,6 +442,27 @@ class KernelCheck(msgspec.Struct, omit_defaults=True):
     detail: str = ""
 
 
+class NodeCheck(msgspec.Struct, omit_defaults=True):
+    """How far one value that a region writes to memory is from float64. Errors are ||value - ref|| / ||ref||.
+
+    The reference is the region's own graph in float64 from the region's inputs on, so errors add up along the region.
+    """
+
+    region: str
+    unit: str  # the group or extern call that wrote it
+    node: str  # the FX node whose value it is
+    error: float
+    eager_error: float  # of eager, op by op in the same dtypes
+    dtype: str
+
+
+class Numerics(msgspec.Struct, omit_defaults=True):
+    """One run of the regions with every value checked that they write."""
+
+    device: str  # what ran the kernels: the GPU's title, or Triton's interpreter
+    nodes: list[NodeCheck] = []
+
+
 class Report(msgspec.Struct, omit_defaults=True):
     """One compilation of one source by one compiler for one target."""
 
@@ -460,6 +481,7 @@ class Report(msgspec.Struct, omit_defaults=True):
     measurements: list[Measurement] = []
     traces: list[Trace] = []
     checks: list[KernelCheck] = []
+    numerics: Numerics | None = None
     sources: dict[str, str] = {}  # file name -> text of the user's source files that frames point into
     created: str = ""  # ISO 8601, UTC
     notes: list[str] = []

@@ -13,11 +13,13 @@ import pytest
 
 from app.worker.client import WorkerClient, local_command
 from app.worker.protocol import (
+    CheckNumerics,
     Compile,
     Compiled,
     Event,
     Failed,
     ListOptions,
+    NumericsChecked,
     OptionsListed,
     Ready,
     StageFinished,
@@ -56,7 +58,8 @@ class Worker:
         before: list[Event] = []
         while True:
             event = self.events.get(timeout=PATIENCE_S)
-            if isinstance(event, Compiled | Failed | Verified | OptionsListed | WorkerDied) and event.id == command_id:
+            answers = Compiled | Failed | Verified | NumericsChecked | OptionsListed | WorkerDied
+            if isinstance(event, answers) and event.id == command_id:
                 assert isinstance(event, kind), event
                 return event, before
             before.append(event)
@@ -202,6 +205,15 @@ def test_verify_runs_the_interpreter_in_a_process_of_its_own(worker: Worker) -> 
     worker.client.send(Verify(worker.last_id, "example:relu_add_mul?rows=16&columns=16", interpret=True))
     verified, _ = worker.answer(Verified, worker.last_id)
     assert [check.ok for check in verified.checks] == [True]
+
+
+def test_numerics_are_checked_in_a_process_of_their_own(worker: Worker) -> None:
+    worker.last_id += 1
+    options = {"rows": "16", "columns": "16"}
+    worker.client.send(CheckNumerics(worker.last_id, "example:relu_add_mul", "h100", options=options))
+    checked, _ = worker.answer(NumericsChecked, worker.last_id)
+    assert [(check.unit, check.node) for check in checked.numerics.nodes] == [("group0", "relu")]
+    assert checked.numerics.nodes[0].error < 1e-6
 
 
 def test_the_worker_ends_when_the_app_is_gone() -> None:

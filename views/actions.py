@@ -26,6 +26,7 @@ class Commands:
     compile: Callable[[], object]
     cancel: Callable[[], object]
     what_if: Callable[[], object]
+    check_numerics: Callable[[], object]
     compare_file: Callable[[], object]
     compare_before: Callable[[], object]
     compare_compilers: Callable[[], object]
@@ -127,6 +128,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
 
     build.addSeparator()
     add(build, "what_if", "&What if…", "Ctrl+Shift+O", commands.what_if)
+    add(build, "check_numerics", "Check &numbers against float64", "F8", commands.check_numerics)
 
     against = bar.addMenu("C&ompare")
     add(against, "compare_file", "With a &session…", "Ctrl+D", commands.compare_file)

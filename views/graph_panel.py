@@ -29,6 +29,7 @@ class GraphPanel(QWidget):
     background_clicked = Signal()
     laid_out = Signal(str)
     layout_failed = Signal(object)
+    numerics_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -60,7 +61,7 @@ class GraphPanel(QWidget):
         self.overlays.setToolTip("Colour the graph by")
         for key, title in OVERLAYS.items():
             self.overlays.addItem(title, key)
-        self.overlays.activated.connect(lambda _: self.show_overlay(str(self.overlays.currentData())))
+        self.overlays.activated.connect(lambda _: self._overlay_chosen(str(self.overlays.currentData())))
         head.addWidget(self.overlays)
         for name, tip, slot in (
             ("zoom-out", "Zoom out (-)", self.canvas.zoom_out),
@@ -161,6 +162,11 @@ class GraphPanel(QWidget):
         self.canvas.set_overlay(made)
         self.legend.show_overlay(made)
         self._place_legend()
+
+    def _overlay_chosen(self, kind: str) -> None:
+        self.show_overlay(kind)
+        if kind == "error" and self._report is not None and self._report.numerics is None:
+            self.numerics_requested.emit()  # wanting to see it is asking for it
 
     def export(self, path: Path) -> None:
         """Write the whole graph as SVG, or what is in sight as PNG where ``path`` ends so.

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.roofline import Point, points
-from compiler.report import ExternCall, Group, Kernel, Node, Refusal, Region, Report
+from app.unit_errors import unit_errors
+from compiler.report import ExternCall, Group, Kernel, Node, NodeCheck, Refusal, Region, Report
 from views.refusal_index import RefusalIndex
 
 Unit = Group | ExternCall  # what the schedule launches
@@ -67,6 +68,11 @@ class RegionIndex:
     def points(self) -> dict[str, Point]:
         """Unit -> its place on the target's roofline; units that move nothing have none."""
         return {point.unit: point for point in points(self.report, self.region)}
+
+    @cached_property
+    def errors(self) -> dict[str, NodeCheck]:
+        """Unit -> its value that is farthest from float64; empty where the numbers were not checked."""
+        return unit_errors(self.report, self.region.name)
 
     @cached_property
     def readers(self) -> dict[str, list[str]]:

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.unit_errors import error_text
 from compiler.report import ExternCall, Group, Node, SourceLine, TensorInfo
 from views import format as fmt
 from views.index import RegionIndex, Unit
@@ -266,6 +267,10 @@ def _unit_facts(index: RegionIndex, unit: Unit) -> list[tuple[str, str]]:
         facts.append(("Kernel", unit.kernel))
         if unit.rule:
             facts.append(("Rule", unit.rule))
+    check = index.errors.get(unit.name)
+    if check is not None:
+        told = f"{error_text(check.error)} at {check.node}, eager's {error_text(check.eager_error)}"
+        facts.append(("Against float64", f"{told} (measured)"))
     return facts
 
 

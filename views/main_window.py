@@ -40,13 +40,14 @@ if TYPE_CHECKING:
     from views.canvas import GraphCanvas
     from views.compare_control import CompareControl
     from views.index import RegionIndex
+    from views.numerics_control import NumericsControl
     from views.run_control import RunControl
     from views.workspace import Workspace
 
 _AFTER_PAINT_MS = 50
 _AT_ONCE = 1500  # nodes of a report whose look-ups take a frame or less
 _REPORT_ACTIONS = (
-    "what_if", "compare_file", "compare_before", "compare_compilers",
+    "what_if", "check_numerics", "compare_file", "compare_before", "compare_compilers",
     "save", "save_as", "export", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
     "focus_units", "focus_graph", "focus_inspector", "focus_panels", "next_panel", "panel_before",
 )
@@ -86,6 +87,7 @@ class MainWindow(QMainWindow):
         self._preparing: Job | None = None
         self._loaded: Report | None = None  # the one whose model the worker holds
         self._compare: CompareControl | None = None
+        self._numerics: NumericsControl | None = None
         self.bridge = WorkerBridge(client_factory, self)
         self.session = SessionControl(self._dialogs, self._layouts, self)
         self._build_widgets()
@@ -238,6 +240,7 @@ class MainWindow(QMainWindow):
     def _make_workspace(self) -> Workspace:
         """The panels of a report, imported here so that the window opens without them."""
         from views.compare_control import CompareControl
+        from views.numerics_control import NumericsControl
         from views.run_control import RunControl
         from views.warm_up import import_the_rest
         from views.workspace import Workspace
@@ -266,6 +269,10 @@ class MainWindow(QMainWindow):
         self._run_control.message.connect(self.post)
         self._run_control.measured.connect(self.session.touch)
         self._run_control.ended.connect(made.refresh)
+        self._numerics = NumericsControl(self.bridge, lambda: self._loaded, self)
+        self._numerics.message.connect(self.post)
+        self._numerics.checked.connect(self._numerics_checked)
+        made.graph.numerics_requested.connect(self._check_numerics)
         self._compare = CompareControl(made.panels.compare, self.compile_control.start, self._dialogs, self)
         self._compare.message.connect(self.post)
         self._compare.compared.connect(lambda _: made.show_panel(made.panels.compare))
@@ -287,6 +294,7 @@ class MainWindow(QMainWindow):
             compile=self.compile,
             cancel=self._escape,
             what_if=lambda: self.compare_control.what_if(self.bridge, self._theme, self),
+            check_numerics=self._check_numerics,
             compare_file=lambda: self.compare_control.with_session(),
             compare_before=lambda: self.compare_control.with_before(),
             compare_compilers=lambda: self.compare_control.with_other_compiler(),
@@ -418,6 +426,16 @@ class MainWindow(QMainWindow):
         if request.compare and before is not None:
             self.compare_control.pair(before, report)
         self.recent.remember(request.source)
+
+    def _check_numerics(self) -> None:
+        if self._numerics is not None and self.session.report is not None:
+            self._numerics.check(self.session.report)
+
+    def _numerics_checked(self, report: Report) -> None:
+        self.session.touch(report)
+        if report is self.session.report:
+            self.workspace.refresh()
+            self.workspace.graph.show_overlay("error")
 
     def _compile_example(self, source: str, training: bool) -> None:
         self.toolbar.source.setText(source)

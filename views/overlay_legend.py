@@ -7,6 +7,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.overlays import LEVELS, OVERLAYS, Overlay
+from app.unit_errors import error_text
 from views import format as fmt
 from views.canvas.palette import category_color, ramp_color
 from views.theme import Theme
@@ -43,7 +44,9 @@ class OverlayLegend(QWidget):
         if not overlay.is_ramp:
             return overlay.keys
         if not overlay.units:
-            return ["nothing was measured"]
+            return ["not checked yet" if overlay.kind == "error" else "nothing was measured"]
+        if overlay.kind == "error":
+            return [error_text(overlay.smallest), error_text(overlay.largest)]
         if overlay.kind == "bytes":
             return ["0 B", fmt.size(overlay.largest)]
         return ["0", fmt.microseconds(round(overlay.largest, 2))]
@@ -61,6 +64,8 @@ class OverlayLegend(QWidget):
             painter.setFont(theme.ui_font(9.0))
             painter.setPen(theme.text)
             kind = "" if not overlay.is_ramp else " (measured)" if overlay.is_measured else " (estimated)"
+            if overlay.kind == "error":
+                kind = " against float64"
             title = QRectF(_PAD, _PAD - 3, self.width() - 2 * _PAD, _ROW)
             painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, OVERLAYS[overlay.kind] + kind)
             if overlay.is_ramp:

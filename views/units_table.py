@@ -8,6 +8,7 @@ from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
+from app.unit_errors import error_text
 from compiler.report import ExternCall, Group
 from views import format as fmt
 from views.data_table import Column, DataTable, Record, Swatch
@@ -24,12 +25,13 @@ _COLUMNS = [
         "Wasted", 72, True,
         "Measured time beyond what the target's bandwidth and rate would allow (the roof is an estimate)",
     ),
+    Column("Error", 64, True, "||value - float64|| / ||float64|| of what the unit writes least exactly"),
     Column("Bytes", 76, True, "Memory traffic (estimated)"),
     Column("FLOPs", 92, True, "Floating-point operations (estimated)"),
     Column("Kind", 80, is_muted=True),
 ]  # fmt: skip
-_NAME, _WASTED = 1, 3
-_CSV = ("order", "name", "kind", "kernel", "time_us", "measured", "wasted_us", "bytes", "flops")
+_NAME, _WASTED, _ERROR = 1, 3, 4
+_CSV = ("order", "name", "kind", "kernel", "time_us", "measured", "wasted_us", "bytes", "flops", "error", "eager_error")
 
 
 class UnitsPanel(QWidget):
@@ -55,15 +57,20 @@ class UnitsPanel(QWidget):
         self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.verticalHeader().setDefaultSectionSize(26)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+        self.table.setColumnHidden(_ERROR, True)
         column.addWidget(self.table, 1)
         self.filter.textChanged.connect(self.table.set_filter)
         self.table.moved.connect(self.unit_chosen)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """As many whole columns as fit are in sight; the name takes what is left over."""
+        """The columns share the new room."""
         super().resizeEvent(event)
+        self._share_room()
+
+    def _share_room(self) -> None:
+        """As many whole columns as fit are in sight; the name takes what is left over."""
         room = self.table.viewport().width()
-        widths = [column.width for column in _COLUMNS]
+        widths = [0 if self.table.isColumnHidden(i) else column.width for i, column in enumerate(_COLUMNS)]
         taken = widths[0] + widths[2]
         for width in widths[3:]:
             if taken + width + widths[_NAME] > room:
@@ -100,6 +107,9 @@ class UnitsPanel(QWidget):
             self.table.set_records([])
             return
         self.table.index_shown = index
+        if self.table.isColumnHidden(_ERROR) == bool(index.errors):
+            self.table.setColumnHidden(_ERROR, not index.errors)
+            self._share_room()
         records = [_record(unit, index, theme) for unit in index.schedule]
         self.table.set_records(records, lambda record: _text(index.units[record.target], index))
 
@@ -121,7 +131,9 @@ def _csv_rows(records: list[Record], index: RegionIndex) -> Iterator[tuple[objec
         kernel = unit.kernel if isinstance(unit, Group) else unit.op
         _, _, time_us, wasted_us, *_ = record.values
         measured = point is not None and point.time.measured
-        figures = (time_us, measured, wasted_us, unit.estimated_bytes, unit.estimated_flops)
+        check = index.errors.get(unit.name)
+        errors = (check.error, check.eager_error) if check is not None else (None, None)
+        figures = (time_us, measured, wasted_us, unit.estimated_bytes, unit.estimated_flops, *errors)
         yield (unit.order, unit.name, record.values[-1], kernel, *figures)
 
 
@@ -132,17 +144,19 @@ def _record(unit: Unit, index: RegionIndex, theme: Theme) -> Record:
     time_us = point.time.us if point is not None else None
     wasted_us = point.wasted_us if point is not None and measured else None
     bytes_, flops = unit.estimated_bytes, unit.estimated_flops
+    check = index.errors.get(unit.name)
     return Record(
         (
             str(unit.order),
             unit.name,
             "–" if time_us is None else f"{'' if measured else '~'}{fmt.microseconds(time_us)}",
             "–" if wasted_us is None else fmt.microseconds(round(wasted_us, 2)),
+            "–" if check is None else error_text(check.error),
             fmt.size(bytes_) if bytes_ else "–",
             fmt.flops(flops) if flops else "–",
             kind,
         ),
-        (unit.order, unit.name, time_us, wasted_us, bytes_, flops, kind),
+        (unit.order, unit.name, time_us, wasted_us, check.error if check else None, bytes_, flops, kind),
         unit.name,
         unit.reason if isinstance(unit, Group) else unit.detail,
         swatch=Swatch(unit_color(unit.name, index, theme), isinstance(unit, ExternCall)),

@@ -13,6 +13,7 @@ from app.worker.protocol import (
     Event,
     Failed,
     Measured,
+    NumericsChecked,
     OptionsListed,
     Ready,
     RunState,
@@ -56,6 +57,7 @@ class WorkerBridge(QObject):
     samples = Signal(object)
     measured = Signal(object)
     options_listed = Signal(object)
+    numerics_checked = Signal(object)
     died = Signal(object)
     started = Signal()
     _arrived = Signal(object)
@@ -75,6 +77,7 @@ class WorkerBridge(QObject):
             (Samples, self.samples),
             (Measured, self.measured),
             (OptionsListed, self.options_listed),
+            (NumericsChecked, self.numerics_checked),
             (WorkerDied, self.died),
         )
         self._arrived.connect(self._dispatch, Qt.ConnectionType.QueuedConnection)

@@ -23,6 +23,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "compile": ("compile", "compile_command"),
         "bench": ("bench", "bench_command"),
         "verify": ("compile", "verify_command"),
+        "numerics": ("numerics", "numerics_command"),
         "minify": ("minify", "minify_command"),
         "show": ("show", "show_command"),
         "diff": ("diff", "diff_command"),

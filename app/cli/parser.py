@@ -58,6 +58,11 @@ def build_parser() -> Parser:
     add.add_argument("--interpret", action="store_true", help="run kernels on the CPU, through Triton's interpreter")
     add.add_argument("--json", action="store_true", help="the checks as JSON")
 
+    add = command("numerics", "compare every value that a model's regions write with float64")
+    _add_compile_options(add, compiler=False)
+    add.add_argument("--interpret", action="store_true", help="run kernels on the CPU, through Triton's interpreter")
+    add.add_argument("--json", action="store_true", help="the values as JSON")
+
     add = command("minify", "find the smallest graph of a model that still fails, as a Python file")
     add.add_argument("source", metavar="SOURCE", help=_SOURCE_HELP)
     add.add_argument("--accuracy", action="store_true", help="look for numbers that differ from eager's, not a crash")
@@ -107,9 +112,10 @@ def build_parser() -> Parser:
     return parser
 
 
-def _add_compile_options(parser: argparse.ArgumentParser, target: bool = True) -> None:
+def _add_compile_options(parser: argparse.ArgumentParser, target: bool = True, compiler: bool = True) -> None:
     parser.add_argument("source", metavar="SOURCE", help=_SOURCE_HELP)
-    parser.add_argument("--compiler", choices=COMPILERS, default="fusescope")
+    if compiler:
+        parser.add_argument("--compiler", choices=COMPILERS, default="fusescope")
     if target:
         parser.add_argument("--target", default="", metavar="NAME", help="a GPU of 'targets', or local")
     parser.add_argument("--train", action="store_true", help="compile forward and backward")

@@ -19,11 +19,13 @@ from typing import IO
 import msgspec
 
 from app.worker.protocol import (
+    CheckNumerics,
     Command,
     Compile,
     Compiled,
     Event,
     Failed,
+    NumericsChecked,
     Ready,
     RunState,
     StartRun,
@@ -149,7 +151,7 @@ class _Process:
         threading.Thread(target=self._read, args=(fault,), name="worker-events", daemon=True).start()
 
     def send(self, command: Command) -> None:
-        if isinstance(command, Compile | StartRun | Verify):
+        if isinstance(command, Compile | StartRun | Verify | CheckNumerics):
             self._busy = command.id
         # A dead process is reported by its reader thread, not here.
         with contextlib.suppress(OSError):
@@ -203,7 +205,9 @@ class _Process:
 
     def _note(self, event: Event) -> None:
         match event:
-            case Compiled() | Failed() | Verified() | RunState(state="stopped") if event.id == self._busy:
+            case Compiled() | Failed() | Verified() | NumericsChecked() | RunState(state="stopped") if (
+                event.id == self._busy
+            ):
                 self._busy = 0
 
     def _keep_tail(self, stream: IO[bytes]) -> None:

@@ -12,7 +12,7 @@ from typing import IO
 import msgspec
 
 from compiler.options import OptionInfo
-from compiler.report import CudaGraph, KernelCheck, Measurement, Report, Target, Trace
+from compiler.report import CudaGraph, KernelCheck, Measurement, Numerics, Report, Target, Trace
 
 MAX_FRAME = 1 << 30  # bytes; the largest reports are a tenth of it
 
@@ -62,6 +62,21 @@ class Verify(msgspec.Struct, tag="verify"):
     interpret: bool = False
 
 
+class CheckNumerics(msgspec.Struct, tag="check_numerics"):
+    """Compile SOURCE anew in a process of its own, and compare every value that its regions write with float64.
+
+    Kernels run on this machine's GPU where ``target`` is "local", else through Triton's interpreter.
+    """
+
+    id: int
+    source: str
+    target: str
+    training: bool = False
+    dynamic: bool = False
+    options: dict[str, str] = {}
+    allow_unsafe: bool = False
+
+
 class ListOptions(msgspec.Struct, tag="list_options"):
     """Tell the options that ``compiler`` takes, with their texts and values in force."""
 
@@ -73,7 +88,7 @@ class Shutdown(msgspec.Struct, tag="shutdown"):
     """End the worker process."""
 
 
-Command = Compile | StartRun | SetRun | StopRun | Verify | ListOptions | Shutdown
+Command = Compile | StartRun | SetRun | StopRun | Verify | CheckNumerics | ListOptions | Shutdown
 
 
 class Ready(msgspec.Struct, tag="ready"):
@@ -170,6 +185,13 @@ class Verified(msgspec.Struct, tag="verified"):
     checks: list[KernelCheck]
 
 
+class NumericsChecked(msgspec.Struct, tag="numerics_checked"):
+    """The result of CheckNumerics."""
+
+    id: int
+    numerics: Numerics
+
+
 class WorkerDied(msgspec.Struct, tag="worker_died"):
     """Made by the client, not the worker: the process ended. ``id`` is the command it was busy with, or 0."""
 
@@ -189,6 +211,7 @@ Event = (
     | Samples
     | Measured
     | Verified
+    | NumericsChecked
     | OptionsListed
     | WorkerDied
 )

@@ -17,12 +17,15 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from app.sources import SourceError
+from app.worker.numerics import numerics_in_child
 from app.worker.protocol import (
+    CheckNumerics,
     Command,
     Compile,
     Compiled,
     Event,
     ListOptions,
+    NumericsChecked,
     OptionsListed,
     Ready,
     SetRun,
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from compiler.pipeline import Compilation
     from compiler.region import StageEvent
 
-Work = Compile | Verify | ListOptions | tuple[StartRun, RunControl]
+Work = Compile | Verify | CheckNumerics | ListOptions | tuple[StartRun, RunControl]
 
 
 def serve() -> None:
@@ -102,7 +105,7 @@ class Server:
                     control.set(command.modes)
                 case StopRun() if control is not None:
                     control.stop()
-                case Compile() | Verify() | ListOptions():
+                case Compile() | Verify() | CheckNumerics() | ListOptions():
                     self._work.put(command)
                 case Shutdown():
                     break
@@ -114,6 +117,8 @@ class Server:
             case Verify():
                 checks = verify_in_child(work.source) if work.interpret else verify_source(work)
                 self._send(Verified(work.id, checks))
+            case CheckNumerics():
+                self._send(NumericsChecked(work.id, numerics_in_child(work)))
             case ListOptions():
                 self._send(OptionsListed(work.id, work.compiler, compiler_options(work.compiler)))
             case (StartRun() as command, control):

@@ -13,12 +13,14 @@ import time
 import msgspec
 
 from app.worker.protocol import (
+    CheckNumerics,
     Compile,
     Compiled,
     Event,
     Failed,
     ListOptions,
     Measured,
+    NumericsChecked,
     OptionsListed,
     Ready,
     RunState,
@@ -34,7 +36,7 @@ from app.worker.protocol import (
     write_frame,
 )
 from compiler.options import describe_options
-from compiler.report import CudaGraph, Measurement, Percentiles, Region, Trace, TraceEvent
+from compiler.report import CudaGraph, Measurement, NodeCheck, Numerics, Percentiles, Region, Trace, TraceEvent
 from tests.fake_reports import H100, transformer_report
 from tests.fake_runs import captured, schedule, unit_us
 
@@ -69,6 +71,8 @@ class Worker:
                     self._compile(command)
                 case ListOptions() as command:
                     self.send(OptionsListed(command.id, command.compiler, describe_options()))
+                case CheckNumerics() as command:
+                    self.send(NumericsChecked(command.id, self._numerics()))
                 case StartRun() as command:
                     self._modes = command.modes
                     self._running.set()
@@ -102,6 +106,16 @@ class Worker:
                 report.target = LOCAL
             self._regions = report.regions
             self.send(Compiled(command.id, report))
+
+    def _numerics(self) -> Numerics:
+        units = [(region, unit) for region in self._regions for unit in schedule(region)]
+        return Numerics(
+            "Test GPU",
+            [
+                NodeCheck(region.name, unit.name, unit.nodes[-1], 10.0 ** -(3 + i % 5), 1e-8, "bfloat16")
+                for i, (region, unit) in enumerate(units)
+            ],
+        )
 
     def _captured(self) -> CudaGraph:
         region = self._regions[0]

@@ -1,0 +1,63 @@
+"""Numerical errors on screen: asked for by colouring the graph, shown as overlay, column and fact, kept for saving."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
+
+from tests.gui.conftest import MakeWindow
+from views.cards import Card
+from views.main_window import MainWindow
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+def choose_error_overlay(qtbot: QtBot, window: MainWindow) -> None:
+    box = window.workspace.graph.overlays
+    box.setFocus()
+    while box.currentData() != "error":
+        qtbot.keyClick(box, Qt.Key.Key_Down)
+
+
+def column(window: MainWindow) -> int:
+    table = window.workspace.units.table
+    titles = [table.model().headerData(i, Qt.Orientation.Horizontal) for i in range(table.model().columnCount())]
+    return titles.index("Error")
+
+
+def test_colouring_by_error_checks_the_numbers(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(gpu=True)
+    with qtbot.waitSignal(window.report_shown, timeout=30_000):
+        qtbot.mouseClick(window.start_page.gallery.findChild(Card, "example:relu_add_mul"), LEFT)
+    workspace = window.workspace
+    table = workspace.units.table
+    assert table.isColumnHidden(column(window))
+    choose_error_overlay(qtbot, window)
+    assert "not checked yet" in workspace.graph.legend.accessibleName()
+    report = window.session.report
+    assert report is not None
+    qtbot.waitUntil(lambda: report.numerics is not None, timeout=10_000)
+    assert "1.0e-7 1.0e-3" in workspace.graph.legend.accessibleName()
+    assert workspace.graph.overlays.currentData() == "error"
+    assert window.isWindowModified()
+    place = column(window)
+    assert not table.isColumnHidden(place)
+    table.sortByColumn(place, Qt.SortOrder.DescendingOrder)
+    assert table.model().index(0, place).data() == "1.0e-3"
+    qtbot.mouseClick(table.viewport(), LEFT, pos=table.visualRect(table.model().index(0, 1)).center())
+    QApplication.processEvents()
+    texts = [found.text() for found in workspace.inspector.findChildren(QLabel)]
+    assert any("1.0e-3 at " in text and "eager's 1.0e-8" in text for text in texts)
+    assert ",error,eager_error" in table.csv_text()
+
+
+def test_what_the_worker_does_not_hold_is_not_run(make_window: MakeWindow, qtbot: QtBot) -> None:
+    from tests.fake_reports import transformer_report
+
+    window = make_window(worker=False)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(transformer_report(60), "example:gpt2")
+    qtbot.keyClick(window, Qt.Key.Key_F8)
+    assert "does not hold this model" in window.messages.history[-1].text
+    assert not window.bridge.is_started
