@@ -19,9 +19,12 @@ aten = torch.ops.aten
 PRODUCTS: frozenset[Any] = frozenset({aten.mm.default, aten.addmm.default, aten.bmm.default})
 
 ALIGNED_BYTES = 16
-# Parts of the tensor cores' peak rate that cuBLAS reaches, measured on an H200 with bfloat16 products of 100 GFLOP.
-ALIGNED_RATE = 0.65
-MISALIGNED_RATE = 0.1
+# Parts of the tensor cores' peak rate that cuBLAS reaches, measured on an H200 with products of 30 to 600 GFLOP: aligned,
+# and where elements of 2 bytes, or pairs of them and larger ones, are all that is aligned.
+ALIGNED_RATE = 0.7
+RATE_BY_TWO_BYTES = 0.1
+RATE_BY_FOUR_BYTES = 0.24
+LAUNCH_US = 2.0  # of a copy more
 LEAST_GAIN = 0.05  # of the time without padding
 LEAST_US = 10.0  # shorter products end before two more launches have paid for themselves
 
@@ -134,14 +137,17 @@ def estimated(product: Product, padding: Padding, target: Target) -> Choice:
     assert peak is not None
     bandwidth = target.bandwidth_gbs * 1e3  # bytes a microsecond
     moved = product.batch * (m * k + k * n + m * n) * product.dtype.itemsize
-    plain = max(2 * product.batch * m * k * n / (peak * MISALIGNED_RATE), moved / bandwidth)
+    odd = padding.m % 2 or padding.k % 2 or padding.n % 2
+    slow = RATE_BY_TWO_BYTES if odd and product.dtype.itemsize == 2 else RATE_BY_FOUR_BYTES
+    plain = max(2 * product.batch * m * k * n / (peak * slow), moved / bandwidth)
     m, k, n = m + padding.m, k + padding.k, n + padding.n
     padded = max(2 * product.batch * m * k * n / (peak * ALIGNED_RATE), moved / bandwidth)
-    copied = 0
+    copies = []
     if (padding.m or padding.k) and not product.free_a:
-        copied += product.a.numel
+        copies.append(product.a.numel)
     if (padding.k or padding.n) and not product.free_b:
-        copied += product.b.numel
+        copies.append(product.b.numel)
     if (padding.m or padding.n) and product.copied:
-        copied += product.batch * m * n
-    return Choice(padding, plain, padded + 2 * copied * product.dtype.itemsize / bandwidth, measured=False)
+        copies.append(product.batch * m * n)
+    copying = sum(LAUNCH_US + 2 * count * product.dtype.itemsize / bandwidth for count in copies)
+    return Choice(padding, plain, padded + copying, measured=False)

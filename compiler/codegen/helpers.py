@@ -29,6 +29,13 @@ def log_add_exp(a, b):
     # equal infinities have no difference
     return tl.where((low == high) & (tl.abs(high) == float("inf")), high, high + libdevice.log1p(tl.exp(low - high)))
 """,
+    "online_sum": """@triton.jit
+def online_sum(high, total, x):
+    # total is relative to high: where x is higher it shrinks, else x is; one exponential serves for both
+    factor = tl.exp(tl.where(x == high, 0.0, -tl.abs(x - high)))
+    total = tl.where(x > high, total * factor + 1.0, total + factor)
+    return tl.maximum(high, x, propagate_nan=tl.PropagateNan.ALL), total
+""",
     "later_max": """@triton.jit
 def later_max(a, i, b, j):
     # NaN stays; equal values take the later position

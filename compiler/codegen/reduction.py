@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from compiler.codegen.domain import Domain
+from compiler.codegen.online import online_sums
 from compiler.codegen.text import TRITON_TYPES, carrier, literal
 from compiler.codegen.values import Scope, Store, ValuePrinter
 from compiler.ir import Const, Reduce, Scan, Scatter, Value, children, walk
@@ -19,9 +20,15 @@ class ReductionPrinter(ValuePrinter):
     """Prints reductions, each in the way that its kernel is laid out."""
 
     def __init__(self, domain: Domain, stores: Sequence[Store], persistent: bool) -> None:
+        below = (v for v in walk(*(store.value for store in stores)) if isinstance(v, Reduce))
+        self._online = {} if persistent or domain.r is None else online_sums(below)
         super().__init__(domain, stores, persistent)
         self._accumulators: dict[str, tuple[str, ...]] = {}
         self._openings: list[str] = []  # what has to stand before the loop over r that is being printed
+
+    def _passes(self, reduce: Reduce) -> int:
+        """None for a sum that is kept beside the maximum below it."""
+        return 0 if id(reduce) in self._online else 1
 
     # --- looped reductions -----------------------------------------------------------------------------------------
 
@@ -50,6 +57,8 @@ class ReductionPrinter(ValuePrinter):
 
     def _pass(self, reduces: Sequence[Reduce], stores: Sequence[Store]) -> None:
         """One loop over r. Row-level values that it reads are printed before it."""
+        beside = {id(self._online[id(r)]): r for r in reduces if id(r) in self._online}  # by the maximum below them
+        reduces = [r for r in reduces if id(r) not in self._online]
         for root in (*(r.value for r in reduces), *(store.value for store in stores)):
             self._print_row_level(root)
         start = len(self.lines)
@@ -62,8 +71,12 @@ class ReductionPrinter(ValuePrinter):
         self._axis_lines(self.domain.r)
         pending: list[tuple[Reduce, str, tuple[str, ...]]] = []
         self._openings = []
+        sums: list[tuple[Reduce, Reduce, str, str]] = []
         for reduce in reduces:
             self._print(reduce.value)
+            if id(reduce) in beside:
+                sums.append((reduce, beside[id(reduce)], *self._accumulate_online(reduce)))
+                continue
             operand = self._tensor(reduce.value)
             key = f"{reduce.kind} {operand} {reduce.position}"
             if key in self._accumulators:
@@ -90,6 +103,8 @@ class ReductionPrinter(ValuePrinter):
             if key not in finished:
                 finished[key] = self._collapse(reduce, names)
             self.row.names[id(reduce)] = finished[key]
+        for high, total, maximum, part in sums:
+            self._collapse_online(high, total, maximum, part)
         self._accumulators.clear()
 
     def _print_row_level(self, root: Value) -> None:
@@ -133,6 +148,25 @@ class ReductionPrinter(ValuePrinter):
         combined = PRIMITIVES[REDUCTIONS[reduce.kind].combine].triton.format(total, value)
         self._line(f"{total} = tl.where(rmask, {combined}, {total})", reduce)
         return (total,)
+
+    def _accumulate_online(self, high: Reduce) -> tuple[str, str]:
+        """One step of a maximum and of the sum of exponentials below it; the accumulators of both."""
+        shape = self._block_shape()
+        kind = TRITON_TYPES[carrier(high.dtype)]
+        maximum, part = self._fresh("acc"), self._fresh("acc")
+        self._openings.append(f'{maximum} = tl.full({shape}, float("-inf"), {kind})')
+        self._openings.append(f"{part} = tl.full({shape}, 0.0, {kind})")
+        self.helpers["online_sum"] = None
+        operand = f'tl.where(rmask, {self._tensor(high.value)}, float("-inf"))'
+        self._line(f"{maximum}, {part} = online_sum({maximum}, {part}, {operand})", high)
+        return maximum, part
+
+    def _collapse_online(self, high: Reduce, total: Reduce, maximum: str, part: str) -> None:
+        """Combine the accumulators of a maximum and its sum along r: each part is relative to a maximum of its own."""
+        axis = len(self.domain.axes) - 1
+        top = self.row.names[id(high)] = self._collapse(high, (maximum,))
+        name = self.row.names[id(total)] = self._fresh()
+        self._line(f"{name} = tl.sum({part} * tl.exp({maximum} - {top}), {axis})[:, None]", total)
 
     def _collapse(self, reduce: Reduce, names: tuple[str, ...]) -> str:
         """Combine a block of accumulators (or of values) along r into a column."""

@@ -80,7 +80,7 @@ class ValuePrinter:
             below = list(children(value))
             level = max((self._level[id(c)] for c in below), default=0)
             if isinstance(value, Reduce):
-                self._element[id(value)], self._level[id(value)] = False, level + 1
+                self._element[id(value)], self._level[id(value)] = False, level + self._passes(value)
                 continue
             element = any(self._element[id(c)] for c in below)
             if isinstance(value, Load):
@@ -90,6 +90,10 @@ class ValuePrinter:
             elif isinstance(value, Scan):
                 element = True
             self._element[id(value)], self._level[id(value)] = element, level
+
+    def _passes(self, reduce: Reduce) -> int:
+        """How many passes over the row a reduction needs beyond those of the reductions below it."""
+        return 1
 
     def _axis_lines(self, axis: Axis) -> None:
         for var, text in axis_variables(axis, self._name_in_number):

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.options import DEFAULTS
+from compiler.options import DEFAULTS, Options
 from tests.graphs import launches
 from tests.interpret.checking import check
 
@@ -212,3 +212,37 @@ def test_positions_in_a_large_tensor_are_searched_in_two_steps() -> None:
 def test_extrema_of_booleans() -> None:
     x = torch.rand(6, 40) > 0.5
     check(lambda x: [x.amax(1), x.amin(0), x.max(), *x.max(1), *x.min(0)], x)
+
+
+PASSES = Options(persistent_inner=0, persistent_outer=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_maximum_and_the_sum_below_it_take_one_pass(dtype: torch.dtype, dim: int) -> None:
+    """Also for rows with infinities and NaN, at the start, at the end, and alone."""
+    x = (torch.randn(7, 5000) * 4).to(dtype)
+    x[1] += torch.linspace(-30, 30, 5000).to(dtype)  # the maximum grows all along
+    x[2, :3000] = x[3] = float("-inf")
+    x[4, 4999] = float("inf")
+    x[5, 17] = float("nan")
+    x[6, 0], x[6, 1] = float("-inf"), 100
+    rows = x if dim else x.t().contiguous()
+
+    def likely(x: Tensor) -> list[Tensor]:
+        return [x.log_softmax(dim), F.cross_entropy(x.movedim(dim, 1), torch.zeros(7, dtype=torch.int64) + 5)]
+
+    region = check(likely, rows, options=PASSES)
+    kernels = [launch.kernel.source for launch in launches(region)]
+    assert sum("online_sum(" in source for source in kernels) == 1
+    loss = check(lambda x: x.logsumexp(dim) + x.softmax(dim).sum(dim), rows[:, 2:] if dim else rows[2:], options=PASSES)
+    assert any("online_sum(" in launch.kernel.source for launch in launches(loss))
+
+
+def test_a_sum_of_other_exponentials_keeps_its_pass() -> None:
+    def two(x: Tensor, y: Tensor) -> list[Tensor]:
+        high = x.amax(1, True)
+        return [(y - high).exp().sum(1), (x - high).exp2().sum(1), (high - x).exp().sum(1)]
+
+    region = check(two, torch.randn(5, 300), torch.randn(5, 300), options=PASSES)
+    assert not any("online_sum(" in launch.kernel.source for launch in launches(region))
