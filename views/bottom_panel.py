@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from compiler.report import Report
 from views.compare_panel import ComparePanel
 from views.cuda_graph_panel import CudaGraphPanel
+from views.dynamo_panel import DynamoPanel
 from views.feed import REGION, REPORT, SELECTION, Feed
 from views.index import RegionIndex
 from views.memory_panel import MemoryPanel
@@ -22,12 +23,10 @@ from views.run_panel import RunPanel
 from views.selection import Selection
 from views.source_panel import SourcePanel
 from views.stages_panel import StagesPanel
-from views.text_panels import ListPanel, break_entries, message_entry
+from views.text_panels import ListPanel, message_entry
 from views.theme import Theme
 from views.timeline_panel import TimelinePanel
 
-_NO_BREAKS = "No graph breaks: Dynamo captured the whole model, and nothing was recompiled."
-_NO_REPORT = "Compile a model to see where Dynamo breaks its graph, and what it guards on."
 _NO_MESSAGES = "No messages yet."
 
 
@@ -53,7 +52,7 @@ class BottomPanel(RailStack):
         self.compare = ComparePanel(theme)
         self.stages = StagesPanel(theme)
         self.programs = ProgramsPanel(theme)
-        self.breaks = ListPanel(theme, "Graph breaks")
+        self.dynamo = DynamoPanel(theme)
         self.messages = ListPanel(theme, "Messages")
         self.add_pages(
             [(self.run, "Run", "play"), (self.timeline, "Timeline", "timeline"), (self.cuda_graph, "CUDA Graph", "gpu")]
@@ -67,7 +66,7 @@ class BottomPanel(RailStack):
         self.add_pages(
             [
                 (self.refusals, "Refusals", "split"), (self.compare, "Compare", "columns"),
-                (self.stages, "Stages", "stages"), (self.breaks, "Breaks", "breaks"),
+                (self.stages, "Stages", "stages"), (self.dynamo, "Dynamo", "breaks"),
             ]
         )  # fmt: skip
         self.add_pages([(self.programs, "Programs", "file"), (self.messages, "Messages", "info")])
@@ -81,7 +80,7 @@ class BottomPanel(RailStack):
         self.memory.node_chosen.connect(lambda node: self.node_chosen.emit("", node))
         self.roofline.unit_chosen.connect(lambda unit: self.unit_chosen.emit("", unit))
         self.source.nodes_chosen.connect(self.nodes_chosen)
-        self.breaks.set_entries([], _NO_REPORT)
+        self.dynamo.line_chosen.connect(self.show_line)
         self.messages.set_entries([], _NO_MESSAGES)
 
     def set_theme(self, theme: Theme) -> None:
@@ -93,11 +92,10 @@ class BottomPanel(RailStack):
     def set_report(self, report: Report) -> None:
         """What belongs to the report as a whole."""
         self._tell(self.stages, REPORT, lambda: self.stages.set_stages(report.stages))
-        for panel in (self.refusals, self.timeline, self.cuda_graph, self.source):
+        for panel in (self.refusals, self.timeline, self.cuda_graph, self.source, self.dynamo):
             self._tell(panel, REPORT, lambda panel=panel: panel.set_report(report))
-        self._tell(self.breaks, REPORT, lambda: self.breaks.set_entries(_entries(report), _NO_REPORT))
         self.set_count(self.refusals, sum(len(region.refusals) for region in report.regions))
-        self.set_count(self.breaks, len(report.graph_breaks))
+        self.set_count(self.dynamo, len(report.graph_breaks))
 
     def set_region(self, index: RegionIndex) -> None:
         """What belongs to the region shown."""
@@ -113,6 +111,11 @@ class BottomPanel(RailStack):
             self._tell(panel, SELECTION, lambda panel=panel: panel.show_selection(selection))
         self._tell(self.roofline, SELECTION, lambda: self.roofline.show_unit(selection.unit))
 
+    def show_line(self, file: str, line: int) -> None:
+        """A line of the model's source."""
+        self.setCurrentWidget(self.source)
+        self.source.show_line(file, line)
+
     def add_message(self, message: Message) -> None:
         """Keep a message, the latest first."""
         self._messages = [message, *self._messages][:200]
@@ -121,10 +124,3 @@ class BottomPanel(RailStack):
 
     def _tell(self, panel: QWidget, topic: str, call: Callable[[], object]) -> None:
         self._feed.tell(panel, topic, call, now=panel is self.currentWidget())
-
-
-def _entries(report: Report) -> list[tuple[str, str, str]]:
-    found = break_entries(report)
-    if not report.graph_breaks and not report.recompiles:
-        found.insert(0, ("success", _NO_BREAKS, ""))
-    return found

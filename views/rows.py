@@ -23,6 +23,7 @@ class Finding:
     advice: str = ""
     place: str = ""  # "model.py:12  x = y.item()"
     target: str = ""
+    goal: str = "Go to the node"  # what choosing it does
 
 
 class FindingRow(QFrame):
@@ -58,7 +59,7 @@ class FindingRow(QFrame):
         if finding.target:
             self.setCursor(Qt.CursorShape.PointingHandCursor)
             self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            self.setToolTip("Go to the node")
+            self.setToolTip(finding.goal)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose."""

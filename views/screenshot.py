@@ -17,9 +17,10 @@ from views.main_window import MainWindow
 
 VIEWS = (
     "graph", "start", "run", "timeline", "cuda-graph", "topology", "inputs", "capture-check", "memory", "roofline",
-    "source", "refusals", "compare", "stages", "breaks", "wrapper", "fx", "messages",
+    "source", "refusals", "compare", "stages", "breaks", "guards", "recompiles", "wrapper", "fx", "messages",
 )  # fmt: skip
 _GRAPH_PAGES = {"cuda-graph": "overview", "topology": "topology", "inputs": "inputs", "capture-check": "check"}
+_DYNAMO_PAGES = ("breaks", "guards", "recompiles")
 _SETTLE_S = 0.4
 _LAYOUT_S = 60.0
 
@@ -58,6 +59,9 @@ def screenshot(
             if view in _GRAPH_PAGES:
                 tabs.setCurrentWidget(tabs.cuda_graph)
                 tabs.cuda_graph.show_page(_GRAPH_PAGES[view])
+            elif view in _DYNAMO_PAGES:
+                tabs.setCurrentWidget(tabs.dynamo)
+                tabs.dynamo.show_page(view)
             else:
                 is_program = view in ("wrapper", "fx")
                 tabs.setCurrentWidget(tabs.programs if is_program else getattr(tabs, view))

@@ -1,17 +1,14 @@
-"""Panels of text at the bottom: generated programs, graph breaks, messages."""
+"""A panel of sentences, one below another: what was told to the user."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from compiler.report import Report, SourceLine
 from views.icons import pixmap
 from views.message_bar import Message
 from views.theme import Theme
 from views.widgets import as_panel, label
-
-GUARDS_SHOWN = 100  # rows with wrapped text are slow to lay out by the thousand
 
 
 class ListPanel(QScrollArea):
@@ -49,8 +46,7 @@ class ListPanel(QScrollArea):
             row = QHBoxLayout()
             row.setSpacing(10)
             sign = label()
-            name = "split" if level == "break" else level
-            sign.setPixmap(pixmap(name, colors.get(level, self._theme.accent), 16))
+            sign.setPixmap(pixmap(level, colors.get(level, self._theme.accent), 16))
             row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
             texts = QVBoxLayout()
             texts.setSpacing(2)
@@ -63,26 +59,6 @@ class ListPanel(QScrollArea):
             column.addWidget(label(self._empty, "muted", wrap=True))
         column.addStretch()
         self.setWidget(page)
-
-
-def break_entries(report: Report) -> list[tuple[str, str, str]]:
-    """Graph breaks, recompiles and guards of a report as entries of a ListPanel."""
-    entries = []
-    for found in report.graph_breaks:
-        left = "The whole function is left to eager." if found.skipped_frame else ""
-        entries.append(("break", found.reason, _lines(_place(found.source), left, found.detail)))
-    for again in report.recompiles:
-        entries.append(("info", f"Recompiled {again.function}: {again.reason}", _place(again.source)))
-    for guard in report.guards[:GUARDS_SHOWN]:
-        entries.append(("info", f"Guard {guard.kind}: {guard.code}", _place(guard.source)))
-    if len(report.guards) > GUARDS_SHOWN:
-        more = f"{len(report.guards) - GUARDS_SHOWN} more guards"
-        entries.append(("info", f"{more}: python main.py show SESSION --json lists them all.", ""))
-    return entries
-
-
-def _place(source: SourceLine | None) -> str:
-    return f"{source.file}:{source.line}  {source.code.strip()}".strip() if source else ""
 
 
 def _lines(*parts: str) -> str:

@@ -99,7 +99,7 @@ class MemoryMap(Chart):
             return np.zeros((0, 4))
         _, box = self._areas(area)
         x = self._x(box)
-        least = min(_LEAST_ROW, box.height() / count)
+        least = min(_LEAST_ROW, box.height() / count / 2)  # half of the room at least goes by size
         spare = max(box.height() - least * count, 0.0)
         heights = least + spare * rows.storage_bytes / rows.storage_bytes.sum()
         tops = box.top() + np.concatenate([[0.0], np.cumsum(heights)[:-1]])
