@@ -140,9 +140,11 @@ def _inputs(report: Report, region: Region) -> list[Check]:
     size = sum(info.bytes for node in nodes for info in node.outputs)
     if not nodes:
         return []
-    us = 2 * size / (report.target.bandwidth_gbs * 1e3)
+    bandwidth = report.target.bandwidth_gbs  # 0 where the target's rates are not known
+    us = 2 * size / (bandwidth * 1e3) if bandwidth else 0.0
     names = ", ".join(node.name for node in nodes[:4])
-    detail = f"Where they move between calls, {_mb(size)} are copied before each replay (about {us:.1f} µs, estimated)."
+    time = f" (about {us:.1f} µs, estimated)" if bandwidth else ""
+    detail = f"Where they move between calls, {_mb(size)} are copied before each replay{time}."
     state = State.COSTS if us >= 1.0 else State.OK
     advice = "Write new data into the same tensors with copy_." if state is State.COSTS else ""
     return [Check(state, f"Inputs of {region.name}: {names}", detail, advice, region.name, nodes[0].name)]

@@ -90,7 +90,9 @@ def _all_nodes(nodes: list[GraphNode]) -> list[GraphNode]:
 
 
 def points(report: Report, region: Region) -> list[Point]:
-    """Every unit of a region that moves bytes or computes, in launch order."""
+    """Every unit of a region that moves bytes or computes, in launch order; none for a target of unknown rates."""
+    if not (report.target.bandwidth_gbs and report.target.tflops_fp32):
+        return []
     measured = measured_units(report, region)
     units: list[Group | ExternCall] = [*region.groups, *region.extern_calls]
     last = {call.nodes[-1] for call in region.extern_calls if call.nodes}

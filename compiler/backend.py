@@ -16,7 +16,7 @@ from torch._guards import TracingContext
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.decompositions import decomposition_table
 from compiler.direct import direct_call, needs_no_wrapper
-from compiler.dynamo_log import DynamoLog
+from compiler.dynamo_messages import DynamoFacts
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
 from compiler.lowering.extern import mutated_arguments
@@ -42,7 +42,7 @@ from compiler.without_values import by_shape
 if TYPE_CHECKING:
     from compiler.runtime.partitioned import PartitionedRegion
 
-_OWN_SETTINGS = frozenset({"session", "cuda_graph", "graph_capacity", "on_graphed_region", "executable", "observer"})
+OWN_SETTINGS = frozenset({"session", "cuda_graph", "graph_capacity", "on_graphed_region", "executable", "observer"})
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
 GraphCompiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 
@@ -57,11 +57,12 @@ class Session:
     on_stage: OnStage | None = None
     on_graphed_region: Callable[[Any], None] | None = None
     executable: Callable[[CompiledRegion], Region] | None = None
-    dynamo: DynamoLog | None = None  # told of the guards of each region, which only last until Dynamo has compiled them
+    dynamo: DynamoFacts | None = None  # told of each region's guards, which Dynamo forgets once it has compiled them
     observer: Observer = field(default_factory=Observer)
     graph_capacity: int = 4
     graph_pool: Any = None  # of every graphed region; made with the first
     regions: list[CompiledRegion] = field(default_factory=list)
+    first_number: int = 0  # of the first region's graph, where other sessions' are shown with this one's
     specialized: dict[str, str] = field(default_factory=dict)  # region -> why it is compiled anew for every size
 
     def span(self) -> tuple[float, float]:
@@ -90,12 +91,11 @@ def fusescope(
         CompileError: an option that there is not, or a value that it does not take.
     """
     settings = dict(options or {})
-    chosen = parse_options({name: value for name, value in settings.items() if name not in _OWN_SETTINGS})
+    chosen = parse_options({name: value for name, value in settings.items() if name not in OWN_SETTINGS})
     session = settings.get("session")
     if session is None:
         target = default_target()
-        on_gpu = any(isinstance(x, torch.Tensor) and x.is_cuda for x in example_inputs) or _parameters_on_gpu(gm)
-        library = KernelLibrary(target, binaries=on_gpu, texts=False, options=chosen)
+        library = KernelLibrary(target, binaries=on_gpu(gm, example_inputs), texts=False, options=chosen)
         session = Session(target, library)
     session.cuda_graph = bool(settings.get("cuda_graph", session.cuda_graph))
     session.on_graphed_region = settings.get("on_graphed_region", session.on_graphed_region)
@@ -103,7 +103,7 @@ def fusescope(
     session.observer = settings.get("observer", session.observer)
     session.graph_capacity = _capacity(settings.get("graph_capacity", session.graph_capacity))
     _note_guards(session)
-    number = sum(1 for r in session.regions if r.kind != "backward")
+    number = session.first_number + sum(1 for r in session.regions if r.kind != "backward")
     return through_aot(
         gm, example_inputs, lambda kind: _compiler(session, kind, number), session.library.options
     )
@@ -153,8 +153,10 @@ def _seeded(options: Options, graph: torch.fx.GraphModule) -> torch.fx.GraphModu
     return draw_from_seeds(graph) if options.random == "kernel" else graph
 
 
-def _parameters_on_gpu(gm: torch.fx.GraphModule) -> bool:
-    return any(p.is_cuda for p in gm.parameters())
+def on_gpu(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
+    """Whether a graph of Dynamo's works on a GPU, by its inputs and parameters."""
+    inputs = any(isinstance(x, torch.Tensor) and x.is_cuda for x in example_inputs)
+    return inputs or any(p.is_cuda for p in gm.parameters())
 
 
 def _note_guards(session: Session) -> None:

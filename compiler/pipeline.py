@@ -107,7 +107,7 @@ def compile_model(
     notify(StageEvent("capture", "", 0.95, capture_ms))
     notify(StageEvent("report", "", 0.95))
     start = time.perf_counter()
-    report = _report(session, dynamo, source, training, dict(options or {}), dict(files or {}))
+    report = fusescope_report(session, dynamo, source, training, dict(options or {}), dict(files or {}))
     report_ms = (time.perf_counter() - start) * 1e3
     stages = [Stage("capture", capture_ms)]
     stages += [stage for region in session.regions for stage in region.stages]
@@ -216,9 +216,10 @@ def run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bo
         raise CompileError(sentence(inner), stage="capture") from error
 
 
-def _report(
+def fusescope_report(
     session: Any, dynamo: Any, source: str, training: bool, options: dict[str, str], files: dict[str, str]
 ) -> Report:
+    """The report of all that ``session`` (``backend.Session``) collected; ``dynamo`` are the facts of its capture."""
     import torch
 
     from compiler.describe import describe_kernels, describe_region

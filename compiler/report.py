@@ -244,6 +244,7 @@ class CudaGraph(msgspec.Struct, omit_defaults=True):
 
     captured: bool = False
     capturable: bool = True  # the static answer: nothing in the region would refuse capture
+    answered: bool = True  # False where what the report was read from does not say whether it is capturable
     partitions: int = 0
     skip_reasons: list[SkipReason] = []
     warmup_ms: float = 0.0

@@ -191,6 +191,14 @@ def _with_rates_from_clocks(target: Target, properties: Any) -> Target:
     )
 
 
+def cpu_target(arch: str, source: str) -> Target:
+    """A CPU, which a recorded or logged program may have been compiled for; no rates of it are known."""
+    return Target(
+        name="cpu", title="CPU", backend="cpu", arch=arch, warp_size=1, multiprocessors=0, shared_bytes=0, l2_bytes=0,
+        bandwidth_gbs=0.0, tflops_fp32=0.0, tflops_fp16=0.0, memory_gb=0.0, registers=0, source=source,
+    )  # fmt: skip
+
+
 def gpu_target(target: Target) -> GPUTarget:
     """What ``triton.compile`` takes as its target."""
     from triton.backends.compiler import GPUTarget

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from compiler.dynamo_log import DynamoLog, parse_break, parse_guards, watch_dynamo
+from compiler.dynamo_log import watch_dynamo
+from compiler.dynamo_messages import DynamoFacts, parse_break, parse_guards
 from compiler.errors import CompileError
 from compiler.pipeline import compile_model
 from compiler.report import Guard, SourceLine
@@ -24,7 +25,7 @@ def fresh_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-def run(function: Any, *calls: tuple[Any, ...]) -> DynamoLog:
+def run(function: Any, *calls: tuple[Any, ...]) -> DynamoFacts:
     """Compile with a backend that changes nothing, and call once for each tuple of arguments."""
     with watch_dynamo() as log:
 

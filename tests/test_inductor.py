@@ -13,14 +13,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._inductor.graph import GraphLowering
 
 from compiler import report as r
+from compiler.dynamo_messages import DynamoFacts
 from compiler.errors import CompileError
+from compiler.inductor.compile import inductor_report
 from compiler.inductor.fake_gpu import fake_gpu
 from compiler.inductor.kernels import launches_in
 from compiler.inductor.lines import LineTags
+from compiler.inductor.patching import replaced
+from compiler.inductor.run import InductorRun, code_only, inductor_backend
 from compiler.pipeline import compile_model
-from compiler.targets import TARGETS, resolve
+from compiler.targets import TARGETS, cpu_target, resolve
 
 pytest.importorskip("triton", reason="kernels are Triton's")
 TARGET = resolve("h100")
@@ -187,6 +192,26 @@ def test_dynamic_sizes_and_cuda_graphs() -> None:
         assert not region.cuda_graph.captured
         assert all(group.nodes for group in region.groups)
         assert any(isinstance(size, str) for node in region.nodes for t in node.outputs for size in t.shape)
+
+
+def test_kernels_in_cpp_for_the_cpu() -> None:
+    """Recorded programs may run on the CPU, where one C++ function may hold several scheduled loops."""
+
+    def pair(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return x.sin() + 1, (y @ y).relu().sum(0), y.cos() * 2
+
+    run = InductorRun(cpu_target("x86_64", "a test"), {}, lambda event: None)
+    torch._dynamo.reset()
+    with replaced(GraphLowering, "compile_to_module", code_only), pytest.raises(CompileError, match="not here"):
+        torch.compile(pair, backend=inductor_backend(run))(torch.ones(8), torch.ones(16, 16))
+    report = inductor_report(run, DynamoFacts(), source="s", training=False, options={}, files={}, versions={})
+    (region,) = report.regions
+    assert launches_in(region.wrapper) == [g.kernel for g in sorted(region.groups, key=lambda g: g.order)]
+    assert {k.name for k in report.kernels} == {g.kernel for g in region.groups}
+    assert all(k.language == "cpp" and "extern" in k.source and k.estimated_us is None for k in report.kernels)
+    assert {n for g in region.groups for n in g.nodes} >= {"sin", "add", "relu", "sum_1", "cos", "mul"}
+    assert [call.op for call in region.extern_calls] == ["aten.mm.default"]
+    assert {reason.rule for reason in region.cuda_graph.skip_reasons} == {"cpu_op"}
 
 
 def shape_of(value: object, path: str = "") -> set[str]:

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from compiler.provenance import clean_path, module_of, parse_stack, provenance_of
+from compiler.frames import parse_stack
+from compiler.provenance import clean_path, module_of, provenance_of
 from compiler.report import SourceLine
 
 TRACE = f"""

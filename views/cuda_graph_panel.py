@@ -136,6 +136,8 @@ def headline(graph: CudaGraph) -> str:
         if graph.covered_kernels is not None and graph.covered_time is not None:
             parts.append(f"{graph.covered_kernels:.1%} of kernels, {graph.covered_time:.1%} of GPU time inside")
         return "; ".join(parts)
+    if not graph.answered:
+        return "Not captured: the log does not say whether it could be"
     return "Not captured: nothing would refuse it" if graph.capturable else "Not captured: it would be split or skipped"
 
 

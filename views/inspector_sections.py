@@ -159,7 +159,10 @@ def overview_page(index: RegionIndex) -> Page:
             where = f" ({reason.source.file}:{reason.source.line})" if reason.source else ""
             page.text(f"{reason.detail}{where}")
     else:
-        page.text("Nothing in this region would refuse capture." if graph.capturable else "It cannot be captured.")
+        if graph.answered:
+            page.text("Nothing in this region would refuse capture." if graph.capturable else "It cannot be captured.")
+        else:
+            page.text("The log does not say whether it can be captured.")
     page.text("Select a group, an extern call or a node to see why it is as it is, and its generated source.", "muted")
     for note in report.notes:
         page.text(note, "muted")

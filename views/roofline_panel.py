@@ -91,7 +91,10 @@ def _make(index: RegionIndex) -> _Made:
     found = list(index.points.values())
     target = index.report.target
     records = [_record(p) for p in sorted(found, key=lambda p: (-p.wasted_us, -p.time.us))]
-    return _Made(cloud(found, index.group_colors), target, facts_text(found, target.title), records)
+    text = f"The bandwidth and rates of {target.title} are not known, so there are no roofs."
+    if target.bandwidth_gbs:
+        text = facts_text(found, target.title)
+    return _Made(cloud(found, index.group_colors), target, text, records)
 
 
 def facts_text(points: list[Point], gpu: str) -> str:

@@ -27,6 +27,8 @@ _COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "minify": ("minify", "minify_command"),
         "show": ("show", "show_command"),
         "diff": ("diff", "diff_command"),
+        "record": ("traces", "record_command"),
+        "import": ("traces", "import_command"),
         "export": ("export", "export_command"),
         "targets": ("info", "targets_command"),
         "examples": ("info", "examples_command"),

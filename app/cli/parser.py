@@ -83,6 +83,14 @@ def build_parser() -> Parser:
     add.add_argument("b", type=Path, metavar="B.fscope", help=_SESSION_HELP)
     add.add_argument("--json", action="store_true", help="what differs as JSON, with the kernels' whole diffs")
 
+    add = command("record", "run a program as it is, and make a session of what torch.compile does in it")
+    add.add_argument("-o", "--output", type=Path, required=True, metavar="X.fscope", help="write the session here")
+    add.add_argument("program", nargs=argparse.REMAINDER, metavar="-- PROGRAM", help="as in: -- python train.py --lr 1")
+
+    add = command("import", "make a session of a log that torch wrote: TORCH_TRACE, or TORCH_COMPILE_DEBUG")
+    add.add_argument("place", type=Path, metavar="TRACE_DIR", help="the folder, or one file of it")
+    add.add_argument("-o", "--output", type=Path, metavar="X.fscope", help="write the session here")
+
     add = command("export", "write parts of a session for other programs")
     add.add_argument("session", type=Path, metavar="X.fscope", help=_SESSION_HELP)
     forms = add.add_mutually_exclusive_group(required=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from app.cli.text import bytes_text, count_text, shorten, table, us_text
 from app.meter import Meter, meter, share_text
-from compiler.report import GraphBreak, Kernel, Measurement, Report, SourceLine
+from compiler.report import CudaGraph, GraphBreak, Kernel, Measurement, Report, SourceLine
 
 COSTLIEST = 8
 
@@ -78,7 +78,7 @@ def _regions(report: Report) -> str:
             len(region.extern_calls),
             len(region.refusals),
             bytes_text(region.memory.peak_bytes),
-            _graph_text(region.cuda_graph.captured, region.cuda_graph.capturable, region.cuda_graph.partitions),
+            _graph_text(region.cuda_graph),
         )
         for region in report.regions
     ]
@@ -86,10 +86,12 @@ def _regions(report: Report) -> str:
     return table(headers, rows, right=headers[2:7])
 
 
-def _graph_text(captured: bool, capturable: bool, partitions: int) -> str:
-    if captured:
-        return "captured" + (f" in {partitions} partitions" if partitions > 1 else "")
-    return "can be captured" if capturable else "cannot be captured"
+def _graph_text(graph: CudaGraph) -> str:
+    if graph.captured:
+        return "captured" + (f" in {graph.partitions} partitions" if graph.partitions > 1 else "")
+    if not graph.answered:
+        return "not said"
+    return "can be captured" if graph.capturable else "cannot be captured"
 
 
 def _extern_calls(report: Report) -> str:

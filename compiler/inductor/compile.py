@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from compiler.dynamo_log import DynamoLog, watch_dynamo
+from compiler.dynamo_log import watch_dynamo
+from compiler.dynamo_messages import DynamoFacts
 from compiler.errors import CompileError
 from compiler.inductor.describe import describe_inductor_kernels, describe_inductor_region
 from compiler.inductor.fake_gpu import fake_gpu
@@ -51,22 +52,38 @@ def compile_with_inductor(
     on_stage(StageEvent("capture", "", 0.0))
     start = time.perf_counter()
     with watch_dynamo() as dynamo:
+        run.dynamo = dynamo
         compiled = torch.compile(model, backend=inductor_backend(run), dynamic=dynamic or None)
         run_once(compiled)
     capture_ms = (time.perf_counter() - start) * 1e3 - sum(region.ms for region in run.regions)
-    stages = [Stage("capture", max(capture_ms, 0.0))]
-    on_stage(StageEvent("capture", "", 0.95, stages[0].ms))
-    for region in run.regions:
-        stages += [Stage(name, ms, region.name) for name, ms in region.facts.stages.items()]
+    on_stage(StageEvent("capture", "", 0.95, max(capture_ms, 0.0)))
+    report = inductor_report(
+        run, dynamo, source=source, training=training, options=options, files=files, versions=versions
+    )
+    report.stages.insert(0, Stage("capture", max(capture_ms, 0.0)))
+    return report, compiled
+
+
+def inductor_report(
+    run: InductorRun,
+    dynamo: DynamoFacts,
+    *,
+    source: str,
+    training: bool,
+    options: Mapping[str, str],
+    files: Mapping[str, str],
+    versions: Mapping[str, str],
+) -> Report:
+    """The report of what ``run`` collected; its kernels are compiled for the target. Its stages begin after capture."""
+    stages = [Stage(name, ms, region.name) for region in run.regions for name, ms in region.facts.stages.items()]
     kernels, compile_ms = _kernels(run)
     stages.append(Stage("compile", compile_ms))
-    on_stage(StageEvent("report", "", 0.95))
+    run.on_stage(StageEvent("report", "", 0.95))
     start = time.perf_counter()
     report = _report(run, dynamo, kernels, source, training, options, files, versions)
-    stages.append(Stage("report", (time.perf_counter() - start) * 1e3))
-    report.stages = stages
-    on_stage(StageEvent("report", "", 1.0, stages[-1].ms))
-    return report, compiled
+    report.stages = [*stages, Stage("report", (time.perf_counter() - start) * 1e3)]
+    run.on_stage(StageEvent("report", "", 1.0, report.stages[-1].ms))
+    return report
 
 
 # They choose between kernels by running them.
@@ -104,7 +121,7 @@ def _kernels(run: InductorRun) -> tuple[list[InductorKernel], float]:
     def told(done: float) -> None:
         run.on_stage(StageEvent("compile", "", 0.8 + 0.15 * done))
 
-    with nullcontext() if run.target.local else fake_gpu(run.target):
+    with nullcontext() if run.on_this_machine else fake_gpu(run.target):
         compile_kernels(list(found.values()), run.target, chosen, told)
     ms = (time.perf_counter() - start) * 1e3
     run.on_stage(StageEvent("compile", "", 0.95, ms))
@@ -126,7 +143,7 @@ def _renamed(region: InductorRegion, name: str, taken: Mapping[str, Any]) -> str
 
 def _report(
     run: InductorRun,
-    dynamo: DynamoLog,
+    dynamo: DynamoFacts,
     kernels: Sequence[InductorKernel],
     source: str,
     training: bool,
@@ -172,12 +189,12 @@ def _notes(run: InductorRun, kernels: Sequence[InductorKernel]) -> list[str]:
     failed = [k for k in kernels if k.error]
     if failed:
         notes.append(f"{len(failed)} kernels did not compile for {run.target.name}; each has its error.")
-    if not any(region.facts.cudagraphs for region in run.regions):
+    if run.target.backend != "cpu" and not any(region.facts.cudagraphs for region in run.regions):
         notes.append(
             "Inductor's CUDA Graphs are off unless asked for (option triton.cudagraphs=True); "
             "partitions and skip reasons say what they would do."
         )
-    if not run.target.local:
+    if not run.on_this_machine:
         notes.append(
             f"Compiled for {run.target.title} on a machine without that GPU; nothing was measured. "
             "Models are traced on the CPU: copies between CPU and GPU leave no trace."

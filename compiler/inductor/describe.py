@@ -87,9 +87,12 @@ def _kernel(
     moved, flops = (first.estimated_bytes, first.estimated_flops) if first is not None else (0, 0)
     told = {f.name: getattr(kernel.binary, f.name) for f in msgspec.structs.fields(r.Kernel)
             if hasattr(kernel.binary, f.name)}  # fmt: skip
-    estimate = max(moved / (target.bandwidth_gbs * 1e3), flops / (target.tflops_fp32 * 1e6)) if first else None
+    estimate = None
+    if first is not None and target.bandwidth_gbs and target.tflops_fp32:
+        estimate = max(moved / (target.bandwidth_gbs * 1e3), flops / (target.tflops_fp32 * 1e6))
     return r.Kernel(
         name=kernel.name,
+        language=kernel.language,
         source=kernel.source,
         grid=list(first.grid) if first is not None else [],
         config=kernel.config,
@@ -123,14 +126,43 @@ def _units(facts: GraphFacts) -> list[_Unit]:
     finder = OriginFinder(facts.graph, facts.buffer_origins)
     launch_of = {member: launch for launch in facts.launches for member in launch.members}
     units: list[_Unit] = []
-    for unit in _with_results(facts.after):
-        launch = next((launch_of[m] for m in unit.members if m in launch_of), None)
+    for unit, launch in _launched(_with_results(facts.after), launch_of):
         if launch is None and unit.kind != "extern":
             continue
         order = len(units)
         name = f"group{order}" if launch is not None else f"call{order}"
         units.append(_Unit(name, unit, finder.nodes_of(unit), launch, order))
     return units
+
+
+def _launched(
+    scheduled: Sequence[UnitFacts], launch_of: Mapping[str, LaunchFacts]
+) -> list[tuple[UnitFacts, LaunchFacts | None]]:
+    """Each unit with its launch. On the CPU, units that follow one another may be one function: one unit then."""
+    found: list[tuple[UnitFacts, LaunchFacts | None]] = []
+    at: dict[int, int] = {}  # launch -> its place in ``found``
+    for unit in scheduled:
+        launch = next((launch_of[m] for m in unit.members if m in launch_of), None)
+        place = at.get(id(launch)) if launch is not None else None
+        if place is not None:
+            found[place] = (_together(found[place][0], unit), launch)
+            continue
+        if launch is not None:
+            at[id(launch)] = len(found)
+        found.append((unit, launch))
+    return found
+
+
+def _together(a: UnitFacts, b: UnitFacts) -> UnitFacts:
+    return replace(
+        a,
+        members=[*a.members, *b.members],
+        origins=list(dict.fromkeys((*a.origins, *b.origins))),
+        reads=[*a.reads, *(name for name in b.reads if name not in a.reads)],
+        writes=[*a.writes, *b.writes],
+        bytes=a.bytes + b.bytes,
+        reduction=a.reduction or b.reduction,
+    )
 
 
 def _with_results(scheduled: Sequence[UnitFacts]) -> list[UnitFacts]:
@@ -198,13 +230,14 @@ def _reason(unit: _Unit, rule: str, loops: int, saved: int) -> str:
     assert unit.launch is not None
     sizes = [v for k, v in unit.launch.numels.items() if v != 1 or not k.startswith("r")]
     space = " x ".join(f"{v:,}" if isinstance(v, int) else v for v in sizes)
+    over = f" over {space} points" if space else ""  # C++ for the CPU has no one space
     if rule == "single":
-        return f"One op over {space} points."
+        return f"One op{over}."
     if rule == "inlined":
-        return f"A chain of ops over {space} points, lowered into one loop nest: each value stays in a register."
+        return f"A chain of ops{over}, lowered into one loop nest: each value stays in a register."
     traffic = f"{saved / 1e6:.2f} MB" if saved >= 1e4 else f"{saved:,} B"
     how = "one reads what another computes" if rule == "vertical" else "they read the same data"
-    return f"{loops} loop nests over {space} points, fused because {how}: {traffic} less traffic (estimated)."
+    return f"{loops} loop nests{over}, fused because {how}: {traffic} less traffic (estimated)."
 
 
 def _call(unit: _Unit, by_name: Mapping[str, r.Node], fx_nodes: Mapping[str, fx.Node]) -> r.ExternCall:

@@ -129,6 +129,7 @@ class _Watcher:
     def patches(self) -> Iterator[Any]:
         """Every method that is wrapped for the compilation."""
         from torch._inductor import compile_fx, cudagraph_utils, output_code
+        from torch._inductor.codegen.cpp import CppScheduling
         from torch._inductor.codegen.triton import TritonScheduling
         from torch._inductor.codegen.wrapper import PythonWrapperCodegen
         from torch._inductor.graph import GraphLowering
@@ -146,6 +147,7 @@ class _Watcher:
         yield replaced(WhyNoFuse, "__call__", self._why_call(WhyNoFuse.__call__))
         yield replaced(Scheduler, "_codegen", self._codegen(Scheduler._codegen))
         yield replaced(TritonScheduling, "define_kernel", self._define(TritonScheduling.define_kernel))
+        yield replaced(CppScheduling, "define_kernel", self._define_cpp(CppScheduling.define_kernel))
         plan = PythonWrapperCodegen.memory_plan_reuse
         yield replaced(PythonWrapperCodegen, "memory_plan_reuse", self._planned(plan))
         yield replaced(GraphLowering, "codegen", self._generated(GraphLowering.codegen))
@@ -285,6 +287,15 @@ class _Watcher:
             body = src_code[src_code.index("@triton.jit") :] if "@triton.jit" in src_code else ""
             lines = self._lines.lines_of(kernel, body)
             self.facts.launches.append(LaunchFacts(name, members, numels, lines, template))
+            return name
+
+        return define_kernel
+
+    def _define_cpp(self, real: Callable[..., str]) -> Callable[..., str]:
+        def define_kernel(scheduling: Any, src_code: str, nodes: Sequence[Any], *args: Any, **keywords: Any) -> str:
+            name = real(scheduling, src_code, nodes, *args, **keywords)
+            members = list(dict.fromkeys(m for node in nodes if hasattr(node, "get_nodes") for m in members_of(node)))
+            self.facts.launches.append(LaunchFacts(name, members, {}, {}))
             return name
 
         return define_kernel

@@ -1,4 +1,4 @@
-"""Inductor's Triton kernels as its wrapper defines them, compiled by Inductor's own code for the target."""
+"""Inductor's kernels as its wrapper defines them; those in Triton compiled by Inductor's own code for the target."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from compiler.region import MAX_COMPILE_THREADS, PARSE_ATTEMPTS, error_text
 from compiler.report import Target
 
 _DEFINITION = re.compile(r"^(\w+) = async_compile\.triton\('(\w+)', r?'''(.*?)'''", re.M | re.S)
+_CPP_DEFINITION = re.compile(r"^(\w+) = async_compile\.cpp_pybinding\(\[.*?\], r?'''(.*?)'''\)", re.M | re.S)
 
 
 @dataclass
@@ -31,27 +32,36 @@ class InductorKernel:
     timed: bool = False  # the configuration is the one that Inductor chose by timing, or there is only one
     grid_of: Callable[[Mapping[str, int]], list[int]] | None = None
     error: str = ""
+    language: str = "triton"
 
 
 def kernels_in(wrapper: str) -> dict[str, InductorKernel]:
-    """The Triton kernels that a wrapper defines, by name."""
-    return {m[1]: InductorKernel(m[1], m[3].strip() + "\n", m[2]) for m in _DEFINITION.finditer(wrapper)}
+    """The kernels that a wrapper defines, by name: in Triton, and in C++ for the CPU."""
+    found = {m[1]: InductorKernel(m[1], m[3].strip() + "\n", m[2]) for m in _DEFINITION.finditer(wrapper)}
+    for m in _CPP_DEFINITION.finditer(wrapper):
+        found[m[1]] = InductorKernel(m[1], m[2].strip() + "\n", "kernel", timed=True, language="cpp")
+    return found
 
 
 def launches_in(wrapper: str) -> list[str]:
     """Names of the kernels that a wrapper launches, in order, with repeats."""
-    return re.findall(r"^\s*(\w+)\.run\(", wrapper, re.M)
+    cpp = "|".join(re.escape(m[1]) for m in _CPP_DEFINITION.finditer(wrapper)) or "$"
+    found = re.finditer(rf"^\s+(?:(\w+)\.run|({cpp}))\(", wrapper, re.M)
+    return [match[1] or match[2] for match in found]
 
 
 def compile_kernels(
     kernels: Sequence[InductorKernel], target: Target, chosen: Mapping[str, Any], on_done: Callable[[float], None]
 ) -> None:
-    """Compile each kernel and read its binary.
+    """Compile each Triton kernel and read its binary; what is in C++ is compiled when Inductor's program is loaded.
 
     Args:
         chosen: kernel -> the configuration that Inductor chose for it on this machine, where it ran.
         on_done: called with the share (0..1) that is done.
     """
+    kernels = [kernel for kernel in kernels if kernel.language == "triton"]
+    if not kernels:
+        return
     import triton.compiler  # noqa: F401  several threads must not be the first to import it
 
     # Triton's binary is wanted, not the launcher that Inductor would wrap around it

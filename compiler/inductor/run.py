@@ -17,9 +17,11 @@ from typing import Any
 import torch
 from torch import fx
 from torch._guards import TracingContext
+from torch._logging._internal import trace_structured
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.backend import boxed, emptying
+from compiler.dynamo_messages import DynamoFacts
 from compiler.errors import CompileError
 from compiler.inductor.fake_gpu import DEVICE, fake_gpu
 from compiler.inductor.hooks import GraphFacts, watch
@@ -51,6 +53,12 @@ class InductorRun:
     on_stage: OnStage
     regions: list[InductorRegion] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    dynamo: DynamoFacts | None = None  # told of each region's guards, which Dynamo forgets once it has compiled them
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether the code is for this machine and so runs: on its GPU or its CPU."""
+        return self.target.local or self.target.backend == "cpu"
 
     def note(self, text: str) -> None:
         """Something that the reader of the report must know, said once."""
@@ -62,28 +70,40 @@ def inductor_backend(run: InductorRun) -> Callable[..., Any]:
     """A Dynamo backend that hands its graphs to Inductor and keeps what it sees in ``run``."""
 
     def backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
-        from torch._inductor.compile_fx import compile_fx
+        from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
-        slot: dict[str, int] = {}  # the number that this graph's regions share
-        texts = {"dynamo": gm.print_readable(print_output=False)}
-        inner = functools.partial(_inner_compile, run, slot, texts)
-        with _around_aot(run, texts):
+        inner, texts = watched(run, gm, compile_fx_inner, run.config)
+        with around_aot(run, texts):
             return compile_fx(gm, example_inputs, inner_compile=inner, config_patches=dict(run.config))
 
     return backend
+
+
+def watched(
+    run: InductorRun, gm: fx.GraphModule, inner_compile: Callable[..., Any], config: Mapping[str, Any]
+) -> tuple[Callable[..., Any], dict[str, str]]:
+    """``inner_compile`` for the graphs that compile_fx makes of ``gm``, each of them kept in ``run``; and the texts of
+    ``gm``'s stages so far, which it is told more of while it is compiled."""
+    slot: dict[str, int] = {}  # the number that this graph's regions share
+    texts = {"dynamo": gm.print_readable(print_output=False)}
+    context = TracingContext.try_get()
+    if run.dynamo is not None and context is not None:
+        run.dynamo.note_guards(context.guards_context.dynamo_guards)
+    return functools.partial(_inner_compile, run, slot, texts, inner_compile, config), texts
 
 
 def _inner_compile(
     run: InductorRun,
     slot: dict[str, int],
     texts: dict[str, str],
+    compile_fx_inner: Callable[..., Any],
+    patches: Mapping[str, Any],
     gm: fx.GraphModule,
     inputs: Sequence[Any],
     **keywords: Any,
 ) -> Any:
     """Inductor's own compilation of one ATen graph, watched."""
     from torch._inductor import config
-    from torch._inductor.compile_fx import compile_fx_inner
 
     if keywords.get("is_backward"):
         kind = "backward"
@@ -96,7 +116,7 @@ def _inner_compile(
     region = InductorRegion(name, kind, GraphFacts(), texts | {kind: gm.print_readable(print_output=False)})
     start = time.perf_counter()
     # a backward is compiled when it is first called, long after compile_fx has put the options back
-    with config.patch(dict(run.config)), watch(region.facts):
+    with config.patch(dict(patches)), watch(region.facts):
         compiled = compile_fx_inner(gm, inputs, **keywords)
     region.ms = (time.perf_counter() - start) * 1e3
     if region.facts.graph is not None:  # a graph without calls is handed back as it is
@@ -106,14 +126,14 @@ def _inner_compile(
 
 
 @contextmanager
-def _around_aot(run: InductorRun, texts: dict[str, str]) -> Iterator[None]:
+def around_aot(run: InductorRun, texts: dict[str, str]) -> Iterator[None]:
     """Step in where compile_fx hands its compilers and its partitioner to AOTAutograd."""
     from torch._dynamo.backends.common import AotAutograd
 
     real = AotAutograd.__call__
 
     def call(aot: Any, gm: fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
-        if run.target.local:
+        if run.on_this_machine:
             aot.kwargs["partition_fn"] = _seen_joint(aot.kwargs["partition_fn"], texts)
         else:
             aot.kwargs.update(_on_target(run, texts, dict(aot.kwargs)))
@@ -229,7 +249,7 @@ def without_gpu(run: InductorRun) -> Iterator[None]:
         stack.enter_context(patterns_for(run.target, DEVICE))
         stack.enter_context(config.patch({"compile_threads": 1}))
         stack.enter_context(replaced(pad_mm, "get_cached_should_pad", unmeasured))
-        stack.enter_context(replaced(GraphLowering, "compile_to_module", _code_only))
+        stack.enter_context(replaced(GraphLowering, "compile_to_module", code_only))
         yield
 
 
@@ -256,6 +276,10 @@ class _Unrunnable:
         raise CompileError("This code was generated for a GPU that is not here", stage="run")
 
 
-def _code_only(lowering: Any) -> Any:
-    lowering.codegen()
+def code_only(lowering: Any) -> Any:
+    """In place of ``GraphLowering.compile_to_module``: the program is generated, and not loaded."""
+    wrapper, *_ = lowering.codegen()
+    text = getattr(wrapper, "value", str(wrapper))
+    # as the real one does, so that a log under TORCH_TRACE is whole
+    trace_structured("inductor_output_code", lambda: {"filename": _Unrunnable.__file__}, payload_fn=lambda: text)
     return _Unrunnable()

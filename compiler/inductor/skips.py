@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from compiler import report as r
+from compiler.frames import parse_stack
 from compiler.inductor.hooks import GraphFacts, UnitFacts
-from compiler.provenance import parse_stack
 
 _PREFIX = re.compile(r"^(skipping cudagraphs due to|disabling cudagraphs due to)\s+", re.I)
 _STACK = re.compile(r"\s*Found from\s*:?\s*", re.I)

@@ -1,0 +1,1 @@
+"""``main.py record``: a program runs as it is, and what torch.compile did in it becomes a session."""
