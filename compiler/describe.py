@@ -222,6 +222,13 @@ def _count(size: Size) -> str:
 
 
 def _reason(launch: Launch, rule: str) -> str:
+    reason, most = _why_together(launch, rule), launch.kernel.most
+    if most:
+        reason += f" Rows of up to {most:,} elements stay in registers, a second kernel passes over longer ones."
+    return reason
+
+
+def _why_together(launch: Launch, rule: str) -> str:
     group = launch.group
     if launch.parts > 1:
         return f"The same code for {launch.parts} unrelated tensors: one launch in place of {launch.parts}."

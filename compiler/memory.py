@@ -182,7 +182,7 @@ def _may_be_written_over(step: Launch, operand: Buffer, result: Buffer) -> bool:
     Kernels load everything before they store, but for reductions that pass over their rows more than once.
     """
     group = step.group
-    if step.parts > 1 or (group.rvars and not step.kernel.persistent):
+    if step.parts > 1 or (group.rvars and not step.kernel.reads_once):
         return False
     alike = (operand.numel, operand.dtype, operand.device) == (result.numel, result.dtype, result.device)
     reads, written = group.reads.get(operand.name, []), group.writes.get(result.name)

@@ -101,7 +101,9 @@ class KernelLibrary:
         fresh: list[CompiledKernel] = []
         names: dict[str, str] = {}
         for launch in launches:
-            key = (launch.kernel.source, tuple(buffer.dtype for buffer in launch.kernel.arguments))
+            longer = launch.kernel.longer
+            text = launch.kernel.source + (longer.source if longer is not None else "")
+            key = (text, tuple(buffer.dtype for buffer in launch.kernel.arguments))
             if key not in self.by_source:
                 kernel = self._define(launch)
                 self.by_source[key] = kernel
@@ -122,7 +124,29 @@ class KernelLibrary:
         name = kernel_name(launch, len(self.by_source))
         text = source.source.replace("{name}", name)
         config = choose_config(source, self.target, self.options)
-        return CompiledKernel(name, text, source, config, grid_of(source, config), load_function(name, text))
+        kernel = CompiledKernel(name, text, source, config, grid_of(source, config), load_function(name, text))
+        if source.longer is not None:
+            kernel.for_rows = partial(self._for_rows, kernel)
+        return kernel
+
+    def _for_rows(self, kernel: CompiledKernel, block: int) -> CompiledKernel:
+        """The kernel for rows that ``block`` holds, or with 0 the one that passes over longer ones.
+
+        It is made when the first such row comes.
+        """
+        source = kernel.source
+        name, text, function = kernel.name, kernel.text, kernel.function
+        if not block:
+            assert source.longer is not None
+            source, name = source.longer, f"{kernel.name}_in_passes"
+            text = source.source.replace("{name}", name)
+            function = load_function(name, text)
+        config = choose_config(source, self.target, self.options, row=block or None)
+        made = CompiledKernel(name, text, source, config, grid_of(source, config), function)
+        if self.binaries:
+            made.binary = self._binary(made)
+            made.compile_wide = partial(self._binary, made, wide=True)
+        return made
 
     def _compile(self, kernels: Sequence[CompiledKernel], on_progress: Callable[[float], None] | None) -> None:
         # the first import of Triton's compiler from several threads at once would race

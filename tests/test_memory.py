@@ -30,7 +30,7 @@ def buffer(name: str, size: int, dtype: torch.dtype = torch.float32) -> Buffer:
 
 def launch(name: str, reads: list[Buffer], stores: list[Buffer]) -> Launch:
     """A launch as far as the plan looks at it: what it reads and what it stores."""
-    kernel: Any = SimpleNamespace(arguments=(*reads, *stores), persistent=False)
+    kernel: Any = SimpleNamespace(arguments=(*reads, *stores), reads_once=False)
     group: Any = SimpleNamespace(scattered={}, overwritten={}, rvars=("r",))
     return Launch(name, group, kernel, tuple(stores))
 

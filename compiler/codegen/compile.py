@@ -20,7 +20,8 @@ class CompiledKernel:
     """A named kernel in one configuration.
 
     ``binary`` is Triton's compiled object, None where compiling failed; ``facts`` is what was read from it.
-    ``compile_wide`` makes another one that computes with int64, for sizes that an int32 cannot index.
+    ``compile_wide`` makes another one that computes with int64, for sizes that an int32 cannot index. ``for_rows``
+    makes the kernel for rows that an RBLOCK holds, or with 0 the one that passes over longer ones.
     """
 
     name: str
@@ -34,6 +35,7 @@ class CompiledKernel:
     error: str = ""
     trials: list[Trial] = field(default_factory=list)
     compile_wide: Callable[[], Any] | None = None
+    for_rows: Callable[[int], CompiledKernel] | None = None
 
 
 def load_function(name: str, text: str) -> Any:

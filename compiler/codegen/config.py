@@ -15,6 +15,7 @@ from compiler.report import Target
 from compiler.sizes import Size, hint
 
 LIKELY_POINTS = 1024
+LEAST_ROW_BLOCK = 64  # fewer would be one more kernel to compile for no gain
 INTERPRETER_BLOCK = 1 << 19  # elements; Triton refuses blocks beyond 2^20
 
 
@@ -45,14 +46,19 @@ def _expected(numel: Size) -> int:
     return numel if isinstance(numel, int) else max(hint(numel), LIKELY_POINTS)
 
 
-def choose_config(kernel: KernelSource, target: Target, options: Options = DEFAULTS) -> KernelConfig:
-    """The default configuration, with what ``options`` fix."""
-    return configs(kernel, target, options)[0]
+def choose_config(
+    kernel: KernelSource, target: Target, options: Options = DEFAULTS, *, row: int | None = None
+) -> KernelConfig:
+    """The default configuration, with what ``options`` fix. ``row`` is the RBLOCK of a kernel that keeps the row in
+    registers, where it is not the one for the example."""
+    return configs(kernel, target, options, row=row)[0]
 
 
-def configs(kernel: KernelSource, target: Target, options: Options = DEFAULTS) -> list[KernelConfig]:
+def configs(
+    kernel: KernelSource, target: Target, options: Options = DEFAULTS, *, row: int | None = None
+) -> list[KernelConfig]:
     """Configurations worth trying, the default first; they differ only in what ``options`` leave open."""
-    return _unique([_fixed(choice, kernel, options) for choice in _choices(kernel, target)])
+    return _unique([_fixed(choice, kernel, options) for choice in _choices(kernel, target, row)])
 
 
 def _fixed(choice: KernelConfig, kernel: KernelSource, options: Options) -> KernelConfig:
@@ -62,11 +68,11 @@ def _fixed(choice: KernelConfig, kernel: KernelSource, options: Options) -> Kern
     return replace(choice, num_warps=options.num_warps) if options.num_warps else choice
 
 
-def _choices(kernel: KernelSource, target: Target) -> list[KernelConfig]:
+def _choices(kernel: KernelSource, target: Target, row: int | None) -> list[KernelConfig]:
     domain = kernel.domain
     if domain.r is None:
         return _tiled(kernel, target) if domain.y is not None else _pointwise(kernel, target)
-    return _persistent(kernel, target) if kernel.persistent else _looped(kernel, target)
+    return _persistent(kernel, target, row) if kernel.persistent else _looped(kernel, target)
 
 
 def _warps(elements: int, per_thread: int) -> int:
@@ -99,11 +105,16 @@ def _tiled(kernel: KernelSource, target: Target) -> list[KernelConfig]:
     return _unique(choices)
 
 
-def _persistent(kernel: KernelSource, target: Target) -> list[KernelConfig]:
+def row_block(row: int) -> int:
+    """RBLOCK for a row whose length is known only when it comes."""
+    return max(next_power_of_2(row), LEAST_ROW_BLOCK)
+
+
+def _persistent(kernel: KernelSource, target: Target, row: int | None) -> list[KernelConfig]:
     domain = kernel.domain
     assert domain.r is not None
-    assert isinstance(domain.r.numel, int), "only a row of known length stays in registers"
-    rblock = next_power_of_2(domain.r.numel)
+    numel = domain.r.numel
+    rblock = row or (next_power_of_2(numel) if isinstance(numel, int) else row_block(hint(numel)))
     rows = _expected(domain.x.numel)
     choices = []
     # outer: many columns side by side make the accesses wide; inner: the row itself is wide

@@ -3,12 +3,13 @@
 Values are printed in the order they are needed, each once per scope. A reduction whose row fits in registers is
 *persistent*: the row is loaded once. A longer one is *looped*: the kernel passes over the row once per level of
 reductions that depend on each other, keeping an accumulator, and computes element-level values anew in every pass.
+Where only the call knows the row's length, the length chooses between two kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 
@@ -39,6 +40,9 @@ class KernelSource:
 
     ``sizes`` are the numbers known only at run time that follow the pointers: each parameter's name and its value.
     ``largest`` are numbers of which none may exceed an int32 where the kernel computes its indices in that type.
+
+    ``longer`` is the same kernel for rows longer than ``most`` elements, where a persistent one serves rows of a length
+    known only at run time: its size parameters are those at the places ``longer_sizes`` of this one's.
     """
 
     source: str
@@ -52,11 +56,33 @@ class KernelSource:
     parts: tuple[int, ...] = ()
     sizes: tuple[tuple[str, Size], ...] = ()
     largest: tuple[Expr, ...] = ()
+    longer: KernelSource | None = None
+    longer_sizes: tuple[int, ...] = ()
+    most: int = 0
+
+    @property
+    def reads_once(self) -> bool:
+        """Whether it reads everything before it stores anything, whatever the sizes."""
+        return self.domain.r is None or (self.persistent and self.longer is None)
 
 
 def generate_kernel(group: FusionGroup, needed: Sequence[str], options: Options = DEFAULTS) -> KernelSource:
-    """Print a group's kernel. ``needed`` names the member buffers that must reach memory."""
-    return _Printer(group, frozenset(needed), options).run()
+    """Print a group's kernel. ``needed`` names the member buffers that must reach memory.
+
+    A row of unknown length that was short in the example has two: one keeps it in registers, one passes over it.
+    """
+    printer = _Printer(group, frozenset(needed), options)
+    if not printer.is_short_for_now():
+        return printer.run()
+    in_passes = printer.run()
+    in_registers = _Printer(group, frozenset(needed), options, short=True)
+    source = in_registers.run()
+    values = [value for _, value in source.sizes]
+    same = source.arguments == in_passes.arguments and {v for _, v in in_passes.sizes} <= set(values)
+    if not same:
+        return in_passes
+    places = tuple(values.index(value) for _, value in in_passes.sizes)
+    return replace(source, longer=in_passes, longer_sizes=places, most=in_registers.limit)
 
 
 def _fits(numel: Size, limit: int) -> bool:
@@ -65,7 +91,8 @@ def _fits(numel: Size, limit: int) -> bool:
 
 
 class _Printer(ReductionPrinter):
-    def __init__(self, group: FusionGroup, needed: frozenset[str], options: Options) -> None:
+    def __init__(self, group: FusionGroup, needed: frozenset[str], options: Options, short: bool = False) -> None:
+        """``short``: the row is taken to fit in registers, whatever its length."""
         members = zip(group_values(group), group.maps, strict=True)
         roots = [(loop, value, index, covered) for (loop, value, index), covered in members if loop.name in needed]
         accesses = [Access(index, loop.buffer.dtype.itemsize) for loop, _, index, _ in roots]
@@ -84,8 +111,9 @@ class _Printer(ReductionPrinter):
             element = any(part.free_symbols & set(group.rvars) for part in parts)
             index = substitute(index, domain.mapping)
             stores.append(Store(loop.buffer, rewrite(value, domain.mapping, memo), index, element))
-        limit = options.persistent_inner if domain.inner else options.persistent_outer
-        super().__init__(domain, stores, persistent=domain.r is not None and _fits(domain.r.numel, limit))
+        self.limit = options.persistent_inner if domain.inner else options.persistent_outer
+        persistent = domain.r is not None and (short or _fits(domain.r.numel, self.limit))
+        super().__init__(domain, stores, persistent)
         self.symbolic = [a for a in domain.axes if not isinstance(a.numel, int)]
         self.largest = self._largest()
         self.wide = self._needs_int64()
@@ -104,6 +132,13 @@ class _Printer(ReductionPrinter):
             self._header()
             self._looped()
         return self._finish()
+
+    def is_short_for_now(self) -> bool:
+        """Whether a row of unknown length is passed over more than once, and was short in the example."""
+        r = self.domain.r
+        if r is None or isinstance(r.numel, int) or not self.domain.inner or hint(r.numel) > self.limit:
+            return False
+        return self.passes() > 1
 
     def _finish(self) -> KernelSource:
         parameters = [name for name, _ in self.pointers.values()]

@@ -13,7 +13,6 @@ from compiler.codegen.values import Scope, Store, ValuePrinter
 from compiler.ir import Const, Reduce, Scan, Scatter, Value, children, walk
 from compiler.lowering.loops import identity
 from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS
-from compiler.sizes import hint
 
 
 class ReductionPrinter(ValuePrinter):
@@ -34,11 +33,10 @@ class ReductionPrinter(ValuePrinter):
 
     def _looped(self) -> None:
         """One pass over the row per level of reductions, and one more for what is stored after the last."""
-        reduces = [v for v in walk(*(store.value for store in self.stores)) if isinstance(v, Reduce)]
+        reduces = self._reduces()
         element_stores = [s for s in self.stores if s.element]
         row_stores = [s for s in self.stores if not s.element]
-        levels = [self._level[id(r)] for r in reduces] + [self._level[id(s.value)] + 1 for s in element_stores]
-        last = max(levels, default=0)  # 0 where nobody reads the reduction that the group was made for
+        last = self.passes()
         for level in range(1, last + 1):
             here = [r for r in reduces if self._level[id(r)] == level]
             stores = [s for s in element_stores if self._level[id(s.value)] == level - 1]
@@ -48,6 +46,15 @@ class ReductionPrinter(ValuePrinter):
         self._print_all(row_stores)
         for store in row_stores:
             self._store(store)
+
+    def _reduces(self) -> list[Reduce]:
+        return [v for v in walk(*(store.value for store in self.stores)) if isinstance(v, Reduce)]
+
+    def passes(self) -> int:
+        """How often a kernel that does not keep the row passes over it; 0 where nobody reads the reduction that the
+        group was made for."""
+        levels = [self._level[id(r)] for r in self._reduces()]
+        return max([*levels, *(self._level[id(s.value)] + 1 for s in self.stores if s.element)], default=0)
 
     def _print_all(self, stores: Sequence[Store]) -> None:
         """Print what is stored before any of it is: a store may overwrite what another value is made of."""
@@ -204,8 +211,8 @@ class ReductionPrinter(ValuePrinter):
         start = literal(identity(reduce.kind, dtype).value, dtype)
         block = f"tl.broadcast_to({operand}, {shape})"
         assert self.domain.r is not None
-        row = hint(self.domain.r.numel)  # a persistent row's length is known
-        full = row & (row - 1) == 0  # RBLOCK is the row's length: no lane is idle
+        row = self.domain.r.numel
+        full = isinstance(row, int) and row & (row - 1) == 0  # RBLOCK is the row's length: no lane is idle
         filled = block if full else f"tl.where(rmask, {block}, {start})"
         key = f"reduce {reduce.kind} {filled} {reduce.position}"
         if key in self.scope.texts:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from compiler.codegen.compile import CompiledKernel, constexpr_values
-from compiler.codegen.config import grid_function, interpreter_config
+from compiler.codegen.config import grid_function, interpreter_config, row_block
 from compiler.codegen.text import FLOAT8
 from compiler.ir import Buffer
 from compiler.runtime.observe import Mark, Observer
@@ -27,6 +27,8 @@ def gpu_launcher(kernel: CompiledKernel, device: int) -> Launcher:
     function, metadata = kernel.binary.function, kernel.binary.packed_metadata
     x, y, z = kernel.grid
     current_stream = torch._C._cuda_getCurrentRawStream
+    if kernel.source.longer is not None:
+        return _by_row(kernel, lambda chosen: _sized_launcher(chosen, device))
     if kernel.source.sizes:
         return _sized_launcher(kernel, device)
     if not x * y * z:
@@ -42,6 +44,27 @@ def gpu_launcher(kernel: CompiledKernel, device: int) -> Launcher:
 
 def _nothing(*_: Any) -> None:
     """A kernel over no elements."""
+
+
+def _by_row(kernel: CompiledKernel, launcher_of: Callable[[CompiledKernel], Launcher]) -> Launcher:
+    """Launches the kernel for the row's length that comes with each call, made when it is first needed."""
+    source = kernel.source
+    pointers = len(source.arguments)
+    place = pointers + [name for name, _ in source.sizes].index("rnumel")
+    launchers = {kernel.config.blocks["RBLOCK"]: launcher_of(kernel)}
+
+    def run(*args: Any, wide: bool = False) -> None:
+        row = args[place]
+        block = row_block(row) if row <= source.most else 0
+        launch = launchers.get(block)
+        if launch is None:
+            assert kernel.for_rows is not None
+            launch = launchers[block] = launcher_of(kernel.for_rows(block))
+        if not block:
+            args = (*args[:pointers], *(args[pointers + at] for at in source.longer_sizes))
+        launch(*args, wide=wide)
+
+    return run
 
 
 def _sized_launcher(kernel: CompiledKernel, device: int) -> Launcher:
@@ -74,6 +97,10 @@ def interpreting() -> bool:
 
 def interpreted_launcher(kernel: CompiledKernel) -> Launcher:
     """Runs the kernel's own source through Triton's interpreter on CPU tensors."""
+    return _by_row(kernel, _interpreted) if kernel.source.longer is not None else _interpreted(kernel)
+
+
+def _interpreted(kernel: CompiledKernel) -> Launcher:
     from triton.runtime.errors import InterpreterError
 
     from compiler.runtime.interpreter import interpretable

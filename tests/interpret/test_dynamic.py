@@ -16,6 +16,7 @@ from compiler.ir import Extern, Lazy
 from compiler.lowering import registry
 from compiler.lowering.registry import Scope
 from compiler.ops import const, op
+from compiler.options import DEFAULTS
 from compiler.region import KernelLibrary
 from compiler.report import ExternReason
 from tests.graphs import TARGET, launches
@@ -304,3 +305,32 @@ def test_more_tiles_than_a_grid_is_high_are_in_layers() -> None:
             (launch,) = launches(session.regions[0])
             assert launch.kernel.domain.y is not None
             assert "tl.program_id(2)" in launch.kernel.source
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer norm", "scaled"])
+def test_a_row_of_any_length_stays_in_registers_while_it_fits(name: str) -> None:
+    """One kernel keeps the row, for each block that rows of the call need; another passes over what is longer."""
+    functions: dict[str, Callable[[Tensor], Tensor]] = {
+        "softmax": lambda x: x.softmax(1),
+        "layer norm": lambda x: torch.layer_norm(x, [x.shape[1]]),
+        "scaled": lambda x: x * 3 / x.abs().amax(1, keepdim=True) + x.shape[1],
+    }
+    run, session = compiled(functions[name])
+    for length in (100, 30, 65, 3, DEFAULTS.persistent_inner, DEFAULTS.persistent_inner + 1, 3000):
+        x = torch.randn(3, length)
+        torch.testing.assert_close(run(x), functions[name](x), rtol=2e-5, atol=2e-6)
+    (region,) = session.regions
+    (launch,) = launches(region)
+    assert launch.kernel.persistent
+    assert launch.kernel.longer is not None
+    assert not launch.kernel.longer.persistent
+    assert not launch.kernel.reads_once, "a long row is read again: nothing may be written over it"
+
+
+def test_a_row_of_any_length_that_is_passed_over_once_has_one_kernel() -> None:
+    run, session = compiled(lambda x: x.exp().sum(1))
+    x = torch.randn(3, 50)
+    torch.testing.assert_close(run(x), x.exp().sum(1))
+    (launch,) = launches(session.regions[0])
+    assert launch.kernel.longer is None
+    assert not launch.kernel.persistent
