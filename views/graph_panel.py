@@ -6,18 +6,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
 
 from app.layout import GraphLayout, layout_region
+from app.layout.nested import NestedLayout
 from app.overlays import OVERLAYS, overlay
 from compiler.report import GraphBreak, Region, Report
 from views.canvas import GraphCanvas, Minimap
 from views.icons import icon
 from views.jobs import Job
+from views.module_view import ModuleView
 from views.overlay_legend import OverlayLegend
 from views.selection import Selection
 from views.theme import Theme
+from views.view_history import ViewHistory, ViewState
 from views.widgets import icon_button, label, recolor
+
+_ROOM_FOR_ZOOM = 760  # pixels
+GROUPINGS = {"fusion": "Fusion groups", "modules": "Modules"}
 
 
 class GraphPanel(QWidget):
@@ -27,6 +34,7 @@ class GraphPanel(QWidget):
     node_clicked = Signal(str)
     group_clicked = Signal(str)
     background_clicked = Signal()
+    nodes_clicked = Signal(str, object)  # region, frozenset of nodes
     laid_out = Signal(str)
     layout_failed = Signal(object)
     numerics_requested = Signal()
@@ -39,6 +47,8 @@ class GraphPanel(QWidget):
         self._stored: dict[str, bytes] = {}
         self._jobs: dict[str, Job] = {}
         self._pending = Selection()
+        self._history = ViewHistory()
+        self._goal: ViewState | None = None  # of an undo whose layout is being made
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -56,6 +66,19 @@ class GraphPanel(QWidget):
         self.tabs.currentChanged.connect(self._tab_changed)
         head.addWidget(self.tabs, 1)
         self.canvas = GraphCanvas()
+        self.modules = ModuleView(self)
+        self.groupings = QComboBox()
+        self.groupings.setAccessibleName("Group by")
+        self.groupings.setToolTip("Group by (M)")
+        for key, title in GROUPINGS.items():
+            self.groupings.addItem(title, key)
+        self.groupings.activated.connect(lambda _: self.show_grouping(str(self.groupings.currentData())))
+        head.addWidget(self.groupings)
+        self._open_all = icon_button("expand", "Open all modules, one of each stack ([)", self._open_modules, theme)
+        self._close_all = icon_button("columns", "Close all modules (])", self._close_modules, theme)
+        for button in (self._open_all, self._close_all):
+            button.setVisible(False)
+            head.addWidget(button)
         self.overlays = QComboBox()
         self.overlays.setAccessibleName("Colour the graph by")
         self.overlays.setToolTip("Colour the graph by")
@@ -63,12 +86,10 @@ class GraphPanel(QWidget):
             self.overlays.addItem(title, key)
         self.overlays.activated.connect(lambda _: self._overlay_chosen(str(self.overlays.currentData())))
         head.addWidget(self.overlays)
-        for name, tip, slot in (
-            ("zoom-out", "Zoom out (-)", self.canvas.zoom_out),
-            ("zoom-in", "Zoom in (+)", self.canvas.zoom_in),
-            ("fit", "Fit the graph (F)", self.canvas.fit),
-        ):
-            head.addWidget(icon_button(name, tip, slot, theme))
+        self._zoom_out = icon_button("zoom-out", "Zoom out (-)", self.canvas.zoom_out, theme)
+        self._zoom_in = icon_button("zoom-in", "Zoom in (+)", self.canvas.zoom_in, theme)
+        for button in (self._zoom_out, self._zoom_in, icon_button("fit", "Fit the graph (F)", self.canvas.fit, theme)):
+            head.addWidget(button)
         column.addWidget(bar)
         column.addWidget(self.canvas, 1)
         self.minimap = Minimap(self.canvas)
@@ -81,7 +102,23 @@ class GraphPanel(QWidget):
         self.canvas.node_clicked.connect(self.node_clicked)
         self.canvas.group_clicked.connect(self.group_clicked)
         self.canvas.background_clicked.connect(self.background_clicked)
+        self.canvas.nodes_clicked.connect(self._nodes_clicked)
+        self.canvas.box_toggled.connect(self._toggle)
+        self.canvas.jumping.connect(self._leave_view)
+        self.modules.ready.connect(self._modules_made)
+        self.modules.failed.connect(self._modules_failed)
+        for keys, call in (
+            ("Ctrl+Z", self.undo_view), ("Ctrl+Shift+Z", self.redo_view), ("M", self._other_grouping),
+            ("[", self._open_modules), ("]", self._close_modules),
+        ):  # fmt: skip
+            QShortcut(QKeySequence(keys), self, call, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.set_theme(theme)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room, region names go before what has keys and a wheel anyway."""
+        super().resizeEvent(event)
+        for button in (self._zoom_out, self._zoom_in):
+            button.setVisible(self.width() >= _ROOM_FOR_ZOOM)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -99,6 +136,8 @@ class GraphPanel(QWidget):
         self._report = report
         self._layouts = {}
         self._stored = stored
+        self.modules.forget()
+        self._history.clear()
         self.tabs.blockSignals(True)
         while self.tabs.count():
             self.tabs.removeTab(0)
@@ -138,7 +177,7 @@ class GraphPanel(QWidget):
         """Mark the selection, and bring it into sight. Kept until the layout is there."""
         self._pending = selection
         region = self.region
-        if region is None or region.name not in self._layouts:
+        if region is None or self.canvas.scene is None or self.canvas.scene.region is not region:
             return
         members = {group.name: group.nodes for group in region.groups}
         members |= {call.name: call.nodes for call in region.extern_calls}
@@ -148,11 +187,110 @@ class GraphPanel(QWidget):
         else:
             self.canvas.select_nodes(set(selection.nodes))
         if len(selection.nodes) > 1 and not selection.unit:
-            self.canvas.center_on_all(selection.nodes)
+            if not self.canvas.shows(selection.nodes):
+                self.canvas.center_on_all(selection.nodes)
             return
         whole = selection.unit if is_whole else min(selection.nodes, default="")
         if target := selection.node or whole:
             self.canvas.center_on(target)
+
+    @property
+    def grouping(self) -> str:
+        """One of GROUPINGS."""
+        return str(self.groupings.currentData())
+
+    def show_grouping(self, kind: str) -> None:
+        """Group the graph by modules or by fusion groups, from now on; what is selected stays in view."""
+        shown = self.canvas.scene
+        if shown is not None and shown.has_modules != (kind == "modules"):
+            self._leave_view(kind="modules" if shown.has_modules else "fusion")
+        self._set_grouping(kind)
+        if self.region is not None:
+            self._request(self.region)
+
+    def undo_view(self) -> None:
+        """Look as before the last change of grouping, open boxes, colours, or the last jump."""
+        self._go_to_view(self._history.undo(self._view_state()))
+
+    def redo_view(self) -> None:
+        """Look as before the last undo."""
+        self._go_to_view(self._history.redo(self._view_state()))
+
+    def _view_state(self, kind: str = "") -> ViewState:
+        region, grouping = self.region, kind or self.grouping
+        name = region.name if region is not None else ""
+        folding = self.modules.folding(name) if grouping == "modules" else None
+        return ViewState(name, grouping, str(self.overlays.currentData()), self.canvas.camera, folding)
+
+    def _leave_view(self, kind: str = "") -> None:
+        """The view is about to change in a way that can be undone."""
+        if self._goal is None and self.canvas.isVisible():
+            self._history.leave(self._view_state(kind))
+
+    def _go_to_view(self, state: ViewState | None) -> None:
+        if state is None:
+            return
+        self._set_grouping(state.grouping)
+        self.overlays.setCurrentIndex(self.overlays.findData(state.overlay))
+        self._goal = state
+        self.show_region(state.region)
+        region = self.region
+        if region is None:
+            return
+        if state.grouping == "modules":
+            self.modules.set_folding(region, state.folding)
+        else:
+            self._request(region)
+
+    def _set_grouping(self, kind: str) -> None:
+        self.groupings.setCurrentIndex(self.groupings.findData(kind))
+        for button in (self._open_all, self._close_all):
+            button.setVisible(kind == "modules")
+
+    def _other_grouping(self) -> None:
+        self.show_grouping("fusion" if self.grouping == "modules" else "modules")
+
+    def _toggle(self, key: str, whole_stack: bool) -> None:
+        if self.region is not None:
+            self._leave_view()
+            self.modules.toggle(self.region, key, whole_stack=whole_stack)
+
+    def _open_modules(self) -> None:
+        if self.region is not None and self.grouping == "modules":
+            self._leave_view()
+            self.modules.open_all(self.region, stacks=False)
+
+    def _close_modules(self) -> None:
+        if self.region is not None and self.grouping == "modules":
+            self._leave_view()
+            self.modules.close_all(self.region)
+
+    def _modules_made(self, name: str, layout: NestedLayout, anchor: str) -> None:
+        region = self.region
+        if region is None or region.name != name or self.grouping != "modules":
+            return
+        scene = self.canvas.scene
+        if scene is not None and scene.region is region and scene.has_modules:
+            self._waiting.setVisible(False)
+            self.canvas.set_layout(layout, anchor)
+            self.show_overlay(str(self.overlays.currentData()))
+            self._arrive()
+        else:
+            self._display(region, layout)
+
+    def _modules_failed(self, fault: Exception) -> None:
+        self._waiting.setVisible(False)
+        self.layout_failed.emit(fault)
+
+    def _arrive(self) -> None:
+        """Looks where the view that an undo goes to looked."""
+        goal, self._goal = self._goal, None
+        if goal is not None:
+            self.canvas.glide_to(goal.camera)
+
+    def _nodes_clicked(self, nodes: frozenset[str]) -> None:
+        if self.region is not None:
+            self.nodes_clicked.emit(self.region.name, nodes)
 
     def show_overlay(self, kind: str) -> None:
         """Colour the graph by one of OVERLAYS, from now on."""
@@ -164,6 +302,10 @@ class GraphPanel(QWidget):
         self._place_legend()
 
     def _overlay_chosen(self, kind: str) -> None:
+        shown = self.legend.kind
+        if kind != shown:
+            self.overlays.setCurrentIndex(self.overlays.findData(shown))
+            self._leave_view()
         self.show_overlay(kind)
         if kind == "error" and self._report is not None and self._report.numerics is None:
             self.numerics_requested.emit()  # wanting to see it is asking for it
@@ -184,6 +326,7 @@ class GraphPanel(QWidget):
 
     def cancel_jobs(self) -> None:
         """Stop layouts in progress, as when the window closes."""
+        self.modules.cancel()
         for job in self._jobs.values():
             job.cancel()
         self._jobs = {}
@@ -203,6 +346,11 @@ class GraphPanel(QWidget):
         self._request(region)
 
     def _request(self, region: Region) -> None:
+        if self.grouping == "modules":
+            self._waiting.setVisible(self.canvas.scene is None)
+            self._waiting.adjustSize()
+            self.modules.set_folding(region, self.modules.folding(region.name))
+            return
         if region.name in self._layouts:
             self._show(region)
             return
@@ -219,7 +367,7 @@ class GraphPanel(QWidget):
     def _made(self, region: Region, layout: GraphLayout) -> None:
         self._jobs.pop(region.name, None)
         self._layouts[region.name] = layout
-        if self.region is region:
+        if self.region is region and self.grouping == "fusion":
             self._show(region)
         self.laid_out.emit(region.name)
 
@@ -229,10 +377,18 @@ class GraphPanel(QWidget):
         self.layout_failed.emit(fault)
 
     def _show(self, region: Region) -> None:
+        self._display(region, self._layouts[region.name])
+
+    def _display(self, region: Region, layout: GraphLayout) -> None:
+        """Shows a region anew, in one of the groupings, with what is selected in view."""
         self._waiting.setVisible(False)
-        self.canvas.set_region(region, self._layouts[region.name])
+        self.canvas.set_region(region, layout)
         self.show_overlay(str(self.overlays.currentData()))
+        goal = self._goal
+        self._goal = goal or self._view_state()  # going to the selection is no jump of its own
         self.show_selection(self._pending)
+        self._goal = goal
+        self._arrive()
 
 
 def region_title(region: Region) -> str:

@@ -40,6 +40,11 @@ class OverlayLegend(QWidget):
             self.setAccessibleName(f"Colours: {OVERLAYS[overlay.kind]}. {' '.join(self._texts(overlay))}")
             self.update()
 
+    @property
+    def kind(self) -> str:
+        """The overlay that is explained; "decision" for none."""
+        return self._overlay.kind if self._overlay is not None else "decision"
+
     def _texts(self, overlay: Overlay) -> list[str]:
         if not overlay.is_ramp:
             return overlay.keys

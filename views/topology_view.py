@@ -252,7 +252,7 @@ class TopologyView(CanvasView):
         )
         return int(found[0]) if len(found) else -1
 
-    def _clicked(self, at: QPointF) -> None:
+    def _clicked(self, at: QPointF, keys: Qt.KeyboardModifier) -> None:
         self._chosen = self.place_at(at)
         self.node_chosen.emit(self._chosen)
         self.viewport().update()

@@ -130,6 +130,7 @@ class Workspace(QObject):
         graph.region_changed.connect(self._region_changed)
         graph.node_clicked.connect(self.select_node)
         graph.group_clicked.connect(self.select_unit)
+        graph.nodes_clicked.connect(self.select_nodes_of)
         graph.background_clicked.connect(self.selection.clear)
         graph.layout_failed.connect(self._layout_failed)
         self.units.unit_chosen.connect(self.select_unit)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QHelpEvent, QImage, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
+from app.cones import between, downstream, upstream
 from app.layout import GraphLayout
+from app.layout.nested import NestedLayout
 from app.overlays import Overlay
 from compiler.report import Region
-from views.canvas import export, tips
+from views.canvas import export, tips, traversal
 from views.canvas.camera import Camera, fitted, opening
 from views.canvas.highlights import Highlights
-from views.canvas.motion import GLIDE_MS
+from views.canvas.module_boxes import mark_rect
+from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import NOTHING, Hit, Scene
+from views.canvas.traversal import Spot
 from views.canvas.view import CanvasView
 from views.theme import Theme
 
@@ -36,6 +41,8 @@ class GraphCanvas(CanvasView):
     group_clicked = Signal(str)
     hovered = Signal(str)  # a node's name, or "" when the mouse left it
     edge_clicked = Signal(str, str)  # producer and consumer, of two units
+    nodes_clicked = Signal(object)  # frozenset of several nodes: a module, a cone, a pair
+    box_toggled = Signal(str, bool)  # a module's key, and whether all of a stack is meant
     background_clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None, theme: Theme | None = None) -> None:
@@ -50,12 +57,37 @@ class GraphCanvas(CanvasView):
         self._marks = Highlights()
         self._matches, self._match = [], NOTHING
         self._motion.stop()
-        self._show_scene(Scene(region, layout))
+        self._show_scene(make_scene(region, layout))
         self._opened = False
         self._open_view()
         kinds = f"{len(region.groups):,} fusion groups, {len(region.extern_calls):,} extern calls"
         self.setAccessibleName(f"Graph of {region.name}")
         self.setAccessibleDescription(f"{len(region.nodes):,} nodes, {kinds}. Arrow keys follow edges.")
+
+    def set_layout(self, layout: GraphLayout, anchor: str = "") -> None:
+        """Shows the same region laid out otherwise, with the same things marked.
+
+        ``anchor`` is a node or box that stays where it is on screen; else the view stays.
+        """
+        before = self._scene
+        if before is None:
+            return
+        camera = self._motion.goal or self._camera
+        self._motion.stop()
+        old = before.locate(anchor) if anchor else None
+        scene = make_scene(before.region, layout)
+        marks, group = self._marks, before.layout.group_names[self._marks.group] if self._marks.group >= 0 else ""
+        self._show_scene(scene)
+        nodes = marks.nodes
+        self._marks = marks.selecting(nodes, _boxes_of(scene, nodes)).hovering(NOTHING)
+        if group in scene.group_index:
+            self._marks = self._marks.selecting_group(scene.group_index[group])
+        new = scene.locate(anchor) if anchor else None
+        if old is not None and new is not None:
+            # the left top corner, which is where a box is opened and closed
+            x, y = camera.to_view(old[0], old[1])
+            camera = Camera(new[0] - x / camera.scale, new[1] - y / camera.scale, camera.scale)
+        self._apply_camera(camera, False)
 
     def set_overlay(self, overlay: Overlay | None) -> None:
         """Colours the graph by something else; None is by the compiler's decisions."""
@@ -74,7 +106,11 @@ class GraphCanvas(CanvasView):
             return
         index = self._scene.index
         nodes = sorted(index[name] for name in names if name in index)
-        self._marks = self._marks.selecting(nodes)
+        box = self._scene.box_named(frozenset(names)) if isinstance(self._scene, ModuleScene) else NOTHING
+        if len(nodes) > 1 and box >= 0:
+            self._mark_box(box)
+            return
+        self._marks = self._marks.selecting(nodes, _boxes_of(self._scene, nodes))
         if len(nodes) == 1:
             self._say(tips.spoken(self._scene, nodes[0]))
         self.viewport().update()
@@ -95,13 +131,21 @@ class GraphCanvas(CanvasView):
         if scene is None:
             return
         if name in scene.group_index:
-            self._marks = self._marks.selecting_group(scene.group_index[name])
-            self._say(name)
+            self._mark_box(scene.group_index[name])
         else:
             call, group = scene.calls.get(name), scene.groups.get(name)
             members = call.nodes if call is not None else group.nodes if group is not None else []
-            self._marks = self._marks.selecting(sorted(scene.index[node] for node in members if node in scene.index))
+            nodes = sorted(scene.index[node] for node in members if node in scene.index)
+            self._marks = self._marks.selecting(nodes, _boxes_of(scene, nodes))
         self.viewport().update()
+
+    def show_cone(self, down: bool) -> None:
+        """Selects all that the selected nodes depend on, or (``down``) all that depends on them."""
+        self._show_reached(lambda reads, nodes: (downstream if down else upstream)(reads, nodes))
+
+    def show_path(self) -> None:
+        """Selects what lies on any path between the two selected nodes."""
+        self._show_reached(lambda reads, nodes: between(reads, *nodes) if len(nodes) == 2 else set())
 
     def center_on(self, name: str) -> None:
         """Glides to a node, group or extern call, and zooms in if it would be unreadable. Unknown names do nothing."""
@@ -112,7 +156,7 @@ class GraphCanvas(CanvasView):
         whole = fitted(rect, self._width, self._height)
         scale = self._camera.scale if self._camera.scale >= _READABLE else _NEAR
         goal = Camera().centred(left + width / 2, top + height / 2, self._width, self._height, min(scale, whole.scale))
-        self._glide(goal, GLIDE_MS)
+        self._jump(goal)
 
     def center_on_all(self, names: Iterable[str]) -> None:
         """Glides to where all of some nodes or groups are in sight, no nearer than they are read well."""
@@ -124,7 +168,7 @@ class GraphCanvas(CanvasView):
         whole = fitted((left, top, right - left, bottom - top), self._width, self._height)
         scale = min(whole.scale, self._camera.scale if self._camera.scale >= _READABLE else _NEAR)
         middle = (left + right) / 2, (top + bottom) / 2
-        self._glide(Camera().centred(*middle, self._width, self._height, scale), GLIDE_MS)
+        self._jump(Camera().centred(*middle, self._width, self._height, scale))
 
     def set_search(self, text: str) -> list[str]:
         """Marks what holds ``text`` in its name or op, dims the rest, and returns the names from top to bottom."""
@@ -185,10 +229,12 @@ class GraphCanvas(CanvasView):
             return
         if hit.node >= 0:
             self.center_on(self._scene.layout.names[hit.node])
+        elif hit.group >= 0 and self._scene.has_modules:
+            self._toggle(hit.group, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
         elif hit.group >= 0:
             rect = self._scene.locate(self._scene.layout.group_names[hit.group])
             if rect is not None:
-                self._glide(fitted(rect, self._width, self._height), GLIDE_MS)
+                self._jump(fitted(rect, self._width, self._height))
 
     def leaveEvent(self, event: QEvent) -> None:
         self._set_hovered(NOTHING)
@@ -216,8 +262,18 @@ class GraphCanvas(CanvasView):
             self.actual_size()
         elif key == Qt.Key.Key_F:
             self.fit()
-        elif key == Qt.Key.Key_Home:
-            self.go_home()
+        elif key in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            self._go_to_end(key == Qt.Key.Key_End)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._go_in(shift)
+        elif key == Qt.Key.Key_Backspace:
+            self._go_out()
+        elif key == Qt.Key.Key_Space and self._marks.group >= 0:
+            self._toggle(self._marks.group, shift)
+        elif key in (Qt.Key.Key_U, Qt.Key.Key_D):
+            self.show_cone(key == Qt.Key.Key_D)
+        elif key == Qt.Key.Key_P:
+            self.show_path()
         elif key == Qt.Key.Key_Escape:
             self._choose_at(Hit())
         else:
@@ -228,8 +284,29 @@ class GraphCanvas(CanvasView):
             return Hit()
         return self._scene.hit(*self._camera.to_scene(at.x(), at.y()), 2.0 / self._camera.scale)
 
-    def _clicked(self, at: QPointF) -> None:
-        self._choose_at(self._hit(at))
+    def _clicked(self, at: QPointF, keys: Qt.KeyboardModifier) -> None:
+        hit = self._hit(at)
+        scene = self._scene
+        if scene is not None and hit.group >= 0 and self._is_mark(hit.group, at):
+            self._toggle(hit.group, bool(keys & Qt.KeyboardModifier.ShiftModifier))
+        elif scene is not None and hit.node >= 0 and keys & Qt.KeyboardModifier.ControlModifier:
+            chosen = set(self._marks.nodes) ^ {hit.node}
+            names = frozenset(scene.layout.names[node] for node in chosen)
+            self.select_nodes(set(names))
+            self.nodes_clicked.emit(names)
+        else:
+            self._choose_at(hit)
+
+    def _is_mark(self, group: int, at: QPointF) -> bool:
+        scene = self._scene
+        if not isinstance(scene, ModuleScene):
+            return False
+        mark = mark_rect(scene.boxes[group], QRectF(*(float(v) for v in scene.group_rect[group])))
+        return mark.contains(QPointF(*self._camera.to_scene(at.x(), at.y())))
+
+    def _toggle(self, group: int, whole_stack: bool) -> None:
+        if self._scene is not None and self._scene.has_modules:
+            self.box_toggled.emit(self._scene.layout.group_names[group], whole_stack)
 
     def _choose_at(self, hit: Hit) -> None:
         scene = self._scene
@@ -247,16 +324,43 @@ class GraphCanvas(CanvasView):
             self.select_nodes(set(ends))
             self.edge_clicked.emit(*ends)
         elif hit.group >= 0:
-            self.select_group(scene.layout.group_names[hit.group])
-            self.group_clicked.emit(scene.layout.group_names[hit.group])
+            self._choose_box(hit.group)
         else:
-            self._marks = self._marks.selecting([])
+            self._marks = self._marks.selecting([]).showing(())
             self.viewport().update()
             self.background_clicked.emit()
 
     def _choose(self, name: str) -> None:
         self.select_nodes({name})
         self.node_clicked.emit(name)
+
+    def _choose_box(self, group: int) -> None:
+        scene = self._scene
+        assert scene is not None
+        self._mark_box(group)
+        if isinstance(scene, ModuleScene):
+            self.nodes_clicked.emit(frozenset(scene.layout.names[node] for node in scene.boxes[group].members))
+        else:
+            self.group_clicked.emit(scene.layout.group_names[group])
+
+    def _mark_box(self, group: int) -> None:
+        assert self._scene is not None
+        self._marks = self._marks.selecting_group(group)
+        self._say(tips.spoken_box(self._scene, group))
+        self.viewport().update()
+
+    def _show_reached(self, reach: Callable[[list[list[int]], list[int]], set[int]]) -> None:
+        """Shows what is reached from the selected nodes, and tells the others."""
+        scene, marks = self._scene, self._marks
+        if scene is None:
+            return
+        start = list(marks.nodes) or ([int(n) for n in scene.members(marks.group)] if marks.group >= 0 else [])
+        found = sorted(reach(scene.reads, start)) if start else []
+        if found:
+            self._marks = marks.showing(found).selecting(found, _boxes_of(scene, found))
+            self.nodes_clicked.emit(frozenset(scene.layout.names[node] for node in found))
+            self._say(f"{len(found):,} nodes")
+            self.viewport().update()
 
     def _pointed(self, at: QPointF) -> None:
         hit = self._hit(at)
@@ -286,34 +390,82 @@ class GraphCanvas(CanvasView):
 
     def _walk(self, key: Qt.Key) -> None:
         """Moves the selection: down to a consumer, up to a producer, sideways to the neighbour in the row."""
-        scene = self._scene
+        scene, spot = self._scene, self._spot()
         if scene is None or not len(scene.nodes):
             return
-        current = self._marks.node
-        if current < 0:
-            x, y = self._camera.to_scene(self._width / 2, self._height / 2)
-            middle = scene.node_rect[:, :2] + scene.node_rect[:, 2:] / 2
-            target = int(np.argmin(np.hypot(middle[:, 0] - x, middle[:, 1] - y)))
+        if spot.is_empty:
+            self._go(traversal.nearest(scene, *self._camera.to_scene(self._width / 2, self._height / 2)))
         elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
-            near = scene.producers(current) if key == Qt.Key.Key_Up else scene.consumers(current)
-            target = near[0] if near else NOTHING
+            self._go(traversal.along(scene, spot, key == Qt.Key.Key_Down))
         else:
-            target = scene.beside(current, 1 if key == Qt.Key.Key_Right else -1)
-        if target >= 0:
-            self._choose(scene.layout.names[target])
-            self._show_node(target)
+            self._go(traversal.beside(scene, spot, 1 if key == Qt.Key.Key_Right else -1))
 
-    def _show_node(self, node: int) -> None:
-        """Glides only if the node is not well inside the view."""
-        assert self._scene is not None
-        left, top, width, height = (float(v) for v in self._scene.node_rect[node])
+    def _go_to_end(self, last: bool) -> None:
+        if self._scene is None:
+            return
+        self._go(traversal.ends(self._scene)[last])
+        if not last:
+            self.go_home()
+
+    def _go_in(self, whole_stack: bool) -> None:
+        """Opens the selected box if it is closed, else goes to the first thing in it."""
+        scene, group = self._scene, self._marks.group
+        if scene is None or group < 0:
+            return
+        if isinstance(scene, ModuleScene) and scene.is_closed[group]:
+            self._toggle(group, whole_stack)
+        else:
+            self._go(traversal.inwards(scene, self._spot()))
+
+    def _go_out(self) -> None:
+        """Goes to the box around the selection."""
+        if self._scene is not None and not self._spot().is_empty:
+            self._go(traversal.outwards(self._scene, self._spot()))
+
+    def _spot(self) -> Spot:
+        """The one selected node or box."""
+        if self._marks.group >= 0:
+            return Spot(box=self._marks.group)
+        if self._marks.node >= 0 and self._scene is not None:
+            return traversal.spot_of(self._scene, self._marks.node)
+        return Spot()
+
+    def _go(self, spot: Spot) -> None:
+        scene = self._scene
+        if scene is None or spot.is_empty:
+            return
+        if spot.box >= 0:
+            self._choose_box(spot.box)
+            self._bring_into_view(scene.layout.group_names[spot.box], scene.group_rect[spot.box])
+        else:
+            self._choose(scene.layout.names[spot.node])
+            self._bring_into_view(scene.layout.names[spot.node], scene.node_rect[spot.node])
+
+    def _bring_into_view(self, name: str, rect: NDArray[np.float32]) -> None:
+        """Glides only if something is not well inside the view."""
+        left, top, width, height = (float(v) for v in rect)
         view = self.view_bounds()
         margin = 0.08 * view.height()
         inner = view.adjusted(margin, margin, -margin, -margin)
         if self._camera.scale < _READABLE or not inner.contains(QRectF(left, top, width, height)):
-            self.center_on(self._scene.layout.names[node])
+            self.center_on(name)
+
+    def shows(self, names: Iterable[str]) -> bool:
+        """Whether all of some nodes or boxes are in sight and large enough to read."""
+        view = self.view_bounds()
+        rects = [rect for name in names if self._scene is not None and (rect := self._scene.locate(name))]
+        return self._camera.scale >= _READABLE and all(view.contains(QRectF(*rect)) for rect in rects)
 
     def _say(self, text: str) -> None:
         """Tells screen readers what is selected."""
         self.setAccessibleDescription(text)
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
+
+
+def make_scene(region: Region, layout: GraphLayout) -> Scene:
+    """What a layout is drawn as."""
+    return ModuleScene(region, layout) if isinstance(layout, NestedLayout) else Scene(region, layout)
+
+
+def _boxes_of(scene: Scene, nodes: Iterable[int]) -> list[int]:
+    return scene.boxes_of(list(nodes)) if isinstance(scene, ModuleScene) else []

@@ -22,7 +22,9 @@ class Highlights:
     edge: int = NOTHING  # under the mouse
     hinted: tuple[int, ...] = ()  # what the mouse is over in another view
     nodes: tuple[int, ...] = ()
+    boxes: tuple[int, ...] = ()  # closed ones that hide selected nodes
     group: int = NOTHING
+    cone: tuple[int, ...] = ()  # what the selection depends on, or what depends on it; the rest is dimmed
     found: tuple[int, ...] = ()
     found_groups: tuple[int, ...] = ()
     searching: bool = False
@@ -41,13 +43,18 @@ class Highlights:
         """With other nodes under the mouse in another view."""
         return replace(self, hinted=tuple(nodes))
 
-    def selecting(self, nodes: Sequence[int]) -> Highlights:
-        """With nodes selected and no group."""
-        return replace(self, nodes=tuple(nodes), group=NOTHING)
+    def selecting(self, nodes: Sequence[int], boxes: Sequence[int] = ()) -> Highlights:
+        """With nodes selected and no group. ``boxes`` are closed ones that hide some of them."""
+        kept = self.cone if set(nodes) <= set(self.cone) else ()
+        return replace(self, nodes=tuple(nodes), boxes=tuple(boxes), group=NOTHING, cone=kept)
 
     def selecting_group(self, group: int) -> Highlights:
         """With a box selected and no nodes."""
-        return replace(self, nodes=(), group=group)
+        return replace(self, nodes=(), boxes=(), group=group, cone=())
+
+    def showing(self, cone: Sequence[int]) -> Highlights:
+        """With a cone or path shown; none for an empty one."""
+        return replace(self, cone=tuple(cone))
 
     def matching(self, nodes: Sequence[int], groups: Sequence[int], searching: bool) -> Highlights:
         """With other search matches."""
@@ -71,6 +78,11 @@ class Highlights:
             boxes = scene.scene.group_blocks.touching(window)
             for group in np.intersect1d(boxes, np.array(self.found_groups, np.int64)):
                 scene.paint_group_outline(painter, camera, int(group), palette.match)
+        if self.cone and not self.searching:
+            painter.fillRect(QRectF(0, 0, size.width(), size.height()), palette.dim)
+            scene.paint_cone(painter, camera, self.cone, window, palette.selection)
+        for box in self.boxes:
+            scene.paint_group_outline(painter, camera, box, palette.selection)
         if self.group >= 0:
             scene.paint_group_outline(painter, camera, self.group, palette.selection)
         if self.node >= 0:

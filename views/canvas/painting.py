@@ -9,8 +9,10 @@ from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen
 
 from app.layout import NodeStyle
 from app.layout.labels import OP_PX, SHAPE_PX, TITLE_HEIGHT
+from views.canvas import module_boxes
 from views.canvas.camera import Camera
 from views.canvas.curves import segments
+from views.canvas.module_scene import ModuleScene
 from views.canvas.palette import CanvasPalette, GroupInk, Ink
 from views.canvas.primitives import ShapeBuffer
 from views.canvas.scene import EXTERN, Scene
@@ -31,6 +33,9 @@ _FAR_TITLE_PX = 9.0
 _ARROW, _ARROW_HALF = 6.0, 3.2  # length and half width of arrow heads
 _MOST_ROUND = 2500  # boxes a frame drawn one by one
 
+# Width of an edge by how many values it bundles: at least, below, pixels at scale 1.
+_BUNDLES = ((0, 2, 1.2), (2, 4, 2.2), (4, 8, 3.2), (8, 16, 4.4), (16, 1 << 30, 6.0))
+
 Indices = NDArray[np.int64]
 
 
@@ -48,6 +53,7 @@ class ScenePainter:
         self._rects = ShapeBuffer(QRectF)
         self._group_rects = ShapeBuffer(QRectF)
         self._lines = ShapeBuffer(QLineF)
+        self._cone: tuple[tuple[int, ...], NDArray[np.bool_]] | None = None
 
     def paint(self, painter: QPainter, camera: Camera, area: QRectF) -> None:
         """Draws what falls into ``area`` (view pixels). The painter is in view pixels and stays so."""
@@ -92,6 +98,10 @@ class ScenePainter:
 
     def _paint_groups(self, painter: QPainter, groups: Indices, scale: float) -> None:
         scene = self.scene
+        if isinstance(scene, ModuleScene):
+            smooth, far = scale >= SCALE_SMOOTH and len(groups) <= _MOST_ROUND, scale < SCALE_INNER_EDGES
+            module_boxes.paint_frames(painter, scene, self.palette, groups, smooth=smooth, far=far)
+            return
         rects = self._group_rects.fill(scene.group_rect[groups])
         round_corners = scale >= SCALE_SMOOTH and len(groups) <= _MOST_ROUND
         colors = scene.group_color[groups]
@@ -114,6 +124,9 @@ class ScenePainter:
     def _paint_strips(self, painter: QPainter, groups: Indices, scale: float) -> None:
         """Title strips, over the edges that enter at a group's top side."""
         scene = self.scene
+        if isinstance(scene, ModuleScene):
+            module_boxes.paint_titles(painter, scene, self.palette, groups, self.title_text, self.small_text)
+            return
         smooth = scale >= SCALE_SMOOTH
         for group in groups:
             x, y, width, _ = (float(v) for v in scene.group_rect[group])
@@ -157,8 +170,13 @@ class ScenePainter:
         inside = scene.piece_inside[found]
         far = scale < SCALE_SMOOTH
         color = self.palette.edge_far if far else self.palette.edge
-        self._draw_pieces(painter, found[inside], _pen(color, 0.0 if far else 1.1), scale)
-        self._draw_pieces(painter, found[~inside], _pen(color, 0.0 if far else 1.5), scale)
+        if isinstance(scene, ModuleScene) and not far:
+            weight = scene.piece_weight[found]
+            for least, most, width in _BUNDLES:
+                self._draw_pieces(painter, found[(weight >= least) & (weight < most)], _pen(color, width), scale)
+        else:
+            self._draw_pieces(painter, found[inside], _pen(color, 0.0 if far else 1.1), scale)
+            self._draw_pieces(painter, found[~inside], _pen(color, 0.0 if far else 1.5), scale)
         if not far:
             self._paint_arrows(painter, found[scene.piece_ends[found]])
 
@@ -295,13 +313,19 @@ class ScenePainter:
         for group in large:
             x, y, width, _ = (float(v) for v in scene.group_rect[group])
             left, top = camera.to_view(x, y)
-            ink = self.palette.group(int(scene.group_color[group]))
+            modules = scene if isinstance(scene, ModuleScene) else None
+            ink = (
+                module_boxes.ink_of(modules, self.palette, int(group))
+                if modules is not None
+                else self.palette.group(int(scene.group_color[group]))
+            )
             strip = QRectF(left, top, width * scale, 14.0)
             painter.setPen(_pen(ink.border, 0.0))
             painter.setBrush(ink.strip)
             painter.drawRect(strip)
             painter.setPen(ink.text)
-            self.far_text.draw_left(painter, scene.layout.group_names[group], strip.adjusted(4, 0, -4, 0))
+            name = modules.boxes[group].title if modules is not None else scene.layout.group_names[group]
+            self.far_text.draw_left(painter, name, strip.adjusted(4, 0, -4, 0))
 
     def paint_highlight(self, painter: QPainter, camera: Camera, node: int, color: QColor) -> None:
         """A node's edges up and down, and the boxes at their ends."""
@@ -326,6 +350,44 @@ class ScenePainter:
             painter.drawLines(self._lines.fill(segments(pieces, _steps(max(camera.scale, 0.3)))))
             self._paint_nodes(painter, ends, camera.scale)
             self._outline(painter, ends, color, 1.6, camera.scale)
+
+    def paint_cone(
+        self,
+        painter: QPainter,
+        camera: Camera,
+        cone: tuple[int, ...],
+        window: tuple[float, float, float, float],
+        color: QColor,
+    ) -> None:
+        """Some nodes and the edges among them, above a dimmed graph."""
+        scene = self.scene
+        nodes = np.array(cone, np.int64)
+        near = scene.piece_blocks.touching(window)
+        pieces = near[self._pieces_among(cone)[near]]
+        seen = np.intersect1d(scene.node_blocks.touching(window), nodes)
+        with _SceneSpace(painter, camera):
+            if isinstance(scene, ModuleScene):
+                boxes = np.array(scene.boxes_of(nodes.tolist()), np.int64)
+                smooth = camera.scale >= SCALE_SMOOTH
+                module_boxes.paint_frames(painter, scene, self.palette, boxes, smooth=smooth, far=False)
+                if camera.scale >= SCALE_TEXT:
+                    self._paint_strips(painter, boxes, camera.scale)
+            painter.setPen(_pen(color, max(1.8, 1.0 / camera.scale)))
+            painter.drawLines(self._lines.fill(segments(scene.pieces[pieces], _steps(camera.scale))))
+            if camera.scale >= SCALE_NODES:
+                self._paint_nodes(painter, seen, camera.scale)
+
+    def _pieces_among(self, cone: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Which pieces belong to edges among some nodes."""
+        if self._cone is None or self._cone[0] is not cone:
+            scene = self.scene
+            inside, found = np.zeros(len(scene.nodes), bool), np.zeros(len(scene.pieces), bool)
+            nodes = np.array(cone, np.int64)
+            inside[scene.nested.stand_in[nodes] if isinstance(scene, ModuleScene) else nodes] = True
+            ends = scene.layout.edges
+            found[scene.pieces_of(np.flatnonzero(inside[ends[:, 0]] & inside[ends[:, 1]]))] = True
+            self._cone = (cone, found)
+        return self._cone[1]
 
     def paint_outlines(self, painter: QPainter, camera: Camera, nodes: Indices, color: QColor, width: float) -> None:
         """Borders around some nodes, at least ``width`` view pixels wide."""

@@ -99,6 +99,14 @@ class CanvasPalette:
             swatch=theme.extern_border,
             far=mix(theme.extern_fill, theme.extern_border, 0.3),
         )
+        self.plain_box = GroupInk(
+            fill=mix(base, theme.window, 0.5),
+            border=mix(theme.border, theme.muted, 0.3),
+            strip=mix(base, theme.muted, 0.12),
+            text=theme.text,
+            swatch=theme.muted,
+            far=mix(base, theme.muted, 0.25),
+        )
         self.stub_text = mix(theme.muted, base, 0.1)
         self.stub_border = mix(theme.border, theme.muted, 0.25)
 

@@ -58,15 +58,23 @@ class Scene:
         self.node_class = self._node_classes()  # how nodes are drawn
         self.node_ink = self.node_class  # in what colours; another one where an overlay is on
         self.bounds = layout.bounds
-        self.node_blocks = BlockIndex.of_rects(layout.node_rect)
+        self.node_blocks = self._node_blocks()
         self.group_blocks = BlockIndex.of_rects(layout.group_rect)
         self.stub_blocks = BlockIndex.of_rects(layout.stub_rect)
         x0, y0, x1, y1 = layout.pieces.T
         self.piece_blocks = BlockIndex(np.minimum(x0, x1), y0, np.maximum(x0, x1), y1)
-        self._outgoing = _Adjacency(layout.edges[:, 0], len(layout.names))
-        self._incoming = _Adjacency(layout.edges[:, 1], len(layout.names))
+        self.outgoing = _Adjacency(layout.edges[:, 0], len(layout.names))
+        self.incoming = _Adjacency(layout.edges[:, 1], len(layout.names))
         self.piece_inside = self._pieces_inside()
         self.piece_ends = self._piece_ends()
+
+    def _node_blocks(self) -> BlockIndex:
+        return BlockIndex.of_rects(self.layout.node_rect)
+
+    @property
+    def has_modules(self) -> bool:
+        """Whether boxes are modules, which are opened and closed, and not fusion groups."""
+        return False
 
     def _group_colors(self) -> NDArray[np.int32]:
         """A colour number per box, -1 for extern calls. Groups that share a kernel share the colour."""
@@ -113,24 +121,26 @@ class Scene:
         made = copy(self)
         made.group_color = made._group_colors()
         made.node_ink = made.node_class = made._node_classes()
-        if overlay is None:
-            return made
+        if overlay is not None:
+            made._lay_over(overlay)
+        return made
+
+    def _lay_over(self, overlay: Overlay) -> None:
         boxes = [overlay.units.get(name, NOTHING) for name in self.layout.group_names]
         if overlay.is_ramp:
-            made.group_color = np.array([RAMP + level if level >= 0 else NOTHING for level in boxes], np.int32)
+            self.group_color = np.array([RAMP + level if level >= 0 else NOTHING for level in boxes], np.int32)
         else:
-            made.group_color = np.full(len(boxes), NOTHING, np.int32)
-        made.node_ink = np.where(made.node_class >= GROUPED, PLAIN, made.node_class).astype(np.int32)
+            self.group_color = np.full(len(boxes), NOTHING, np.int32)
+        self.node_ink = np.where(self.node_class >= GROUPED, PLAIN, self.node_class).astype(np.int32)
         if overlay.is_ramp:
             inside = np.flatnonzero(self.layout.node_group >= 0)
-            shade = made.group_color[self.layout.node_group[inside]]
-            made.node_ink[inside[shade >= 0]] = shade[shade >= 0]
+            shade = self.group_color[self.layout.node_group[inside]]
+            self.node_ink[inside[shade >= 0]] = shade[shade >= 0]
             for name, level in overlay.units.items():
                 for node in self.calls[name].nodes if name in self.calls else ():
-                    made.node_ink[self.index[node]] = RAMP + level
+                    self.node_ink[self.index[node]] = RAMP + level
         for node, number in overlay.nodes.items():
-            made.node_ink[self.index[node]] = CATEGORY + number
-        return made
+            self.node_ink[self.index[node]] = CATEGORY + number
 
     def start_x(self) -> float:
         """The middle of the topmost nodes, which is where reading starts."""
@@ -144,16 +154,16 @@ class Scene:
         """What is at a scene point; ``slack`` pixels around small things count too."""
         layout = self.layout
         window = (x - slack, y - slack, x + slack, y + slack)
-        node = _smallest(layout.node_rect, self.node_blocks.touching(window))
+        node = smallest(layout.node_rect, self.node_blocks.touching(window))
         if node >= 0:
             return Hit(node=node)
-        stub = _smallest(layout.stub_rect, self.stub_blocks.touching(window))
+        stub = smallest(layout.stub_rect, self.stub_blocks.touching(window))
         if stub >= 0:
             return Hit(stub=stub)
         edge = self._edge_at(x, y, slack)
         if edge >= 0:
             return Hit(edge=edge)
-        return Hit(group=_smallest(layout.group_rect, self.group_blocks.touching((x, y, x, y))))
+        return Hit(group=smallest(layout.group_rect, self.group_blocks.touching((x, y, x, y))))
 
     def _edge_at(self, x: float, y: float, slack: float) -> int:
         """The edge between two units that passes nearest to a point, at most twice ``slack`` away, or NOTHING."""
@@ -203,7 +213,7 @@ class Scene:
 
     def edges_of(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Indices of the edges into and out of a node."""
-        return self._incoming.of(node), self._outgoing.of(node)
+        return self.incoming.of(node), self.outgoing.of(node)
 
     def producers(self, node: int) -> list[int]:
         """Nodes that a node reads, in argument order."""
@@ -211,30 +221,23 @@ class Scene:
 
     def consumers(self, node: int) -> list[int]:
         """Nodes that read a node, in the graph's order."""
-        return sorted({int(consumer) for consumer in self.layout.edges[self._outgoing.of(node), 1]})
+        return sorted({int(consumer) for consumer in self.layout.edges[self.outgoing.of(node), 1]})
+
+    @cached_property
+    def reads(self) -> list[list[int]]:
+        """What each node reads."""
+        return [self.producers(node) for node in range(len(self.nodes))]
 
     def pieces_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Indices of the pieces of some edges, each once."""
-        start, used = self.layout.edge_start, self.layout.edge_pieces
-        if not len(edges):
-            return np.zeros(0, np.int64)
-        return np.unique(np.concatenate([used[start[edge] : start[edge + 1]] for edge in edges])).astype(np.int64)
+        start, used = self.layout.edge_start.astype(np.int64), self.layout.edge_pieces
+        first, counts = start[edges], start[edges + 1] - start[edges]
+        within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+        return np.unique(used[np.repeat(first, counts) + within]).astype(np.int64)
 
     def members(self, group: int) -> NDArray[np.int64]:
         """Nodes drawn in a box."""
         return np.flatnonzero(self.layout.node_group == group)
-
-    def beside(self, node: int, direction: int) -> int:
-        """The nearest node to the right (direction 1) or left (-1) on about the same height, or NOTHING."""
-        rect = self.node_rect
-        x = rect[:, 0] + rect[:, 2] / 2
-        y = rect[:, 1] + rect[:, 3] / 2
-        dx = (x - x[node]) * direction
-        dy = np.abs(y - y[node])
-        candidates = np.flatnonzero((dx > 1.0) & (dy < 90.0))
-        if not len(candidates):
-            return NOTHING
-        return int(candidates[np.argmin(dx[candidates] + 4.0 * dy[candidates])])
 
     def find(self, text: str) -> tuple[list[int], list[int]]:
         """Nodes and boxes whose name or op holds ``text``, whatever the case."""
@@ -287,7 +290,7 @@ class _Adjacency:
         return self._order[self._start[node] : self._start[node + 1]]
 
 
-def _smallest(rects: NDArray[np.float32], found: NDArray[np.int64]) -> int:
+def smallest(rects: NDArray[np.float32], found: NDArray[np.int64]) -> int:
     """The smallest of some rectangles, or NOTHING."""
     return int(found[np.argmin(rects[found, 2] * rects[found, 3])]) if len(found) else NOTHING
 

@@ -6,8 +6,12 @@ from html import escape
 
 from app.layout.labels import dtype_text, shape_text
 from compiler.report import Node
+from views import format as fmt
+from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
 from views.refusal_index import lost_text, refusal_text
+
+_MOST_LISTED = 6  # tensors of a bundled edge
 
 
 def node_tip(scene: Scene, index: int) -> str:
@@ -25,6 +29,8 @@ def node_tip(scene: Scene, index: int) -> str:
 
 def group_tip(scene: Scene, name: str) -> str:
     """A group's kind, size and reason, or an extern call's, as rich text."""
+    if isinstance(scene, ModuleScene):
+        return _box_tip(scene, scene.group_index[name])
     group = scene.groups.get(name)
     if group is not None:
         head = f"<b>{escape(name)}</b> &nbsp;{group.kind.value}, {_count(len(group.nodes), 'node')}"
@@ -35,6 +41,8 @@ def group_tip(scene: Scene, name: str) -> str:
 
 def edge_tip(scene: Scene, edge: int) -> str:
     """Why the units at an edge's ends are apart, as rich text: the rule, its numbers, the bytes it costs."""
+    if isinstance(scene, ModuleScene):
+        return _bundle_tip(scene, edge)
     a, b = scene.ends(edge)
     units = f"{scene.unit_of[a]} → {scene.unit_of[b]}"
     head = f"<b>{escape(units)}</b> &nbsp;{escape(scene.edge_label(int(scene.layout.edges[edge, 0])))}"
@@ -43,6 +51,49 @@ def edge_tip(scene: Scene, edge: int) -> str:
         return _rich([head, "Kept apart; the compiler recorded no reason."])
     lines = [head, f"Kept apart: {escape(refusal_text(refusal))}", escape(lost_text(refusal))]
     return _rich([line for line in lines if line])
+
+
+def _box_tip(scene: ModuleScene, number: int) -> str:
+    """A module's path and type, how large it is, and what it is computed by."""
+    box = scene.boxes[number]
+    lines = [f"<b>{escape(box.title)}</b> &nbsp;{escape(box.type_name if box.type_name not in box.title else '')}"]
+    lines.append(f"<i>{escape(box.key)}</i>, {_count(len(box.members), 'node')}")
+    units = {scene.unit_of[name] for i in box.members if (name := scene.nodes[i].name) in scene.unit_of}
+    kernels = sum(unit in scene.groups for unit in units)
+    lines.append(f"{_count(kernels, 'fusion group')}, {_count(len(units) - kernels, 'extern call')}")
+    if box.count > 1 and not box.is_open:
+        lines.append("Click the mark to open one for all, with Shift to open all.")
+    return _rich(lines)
+
+
+def _bundle_tip(scene: ModuleScene, edge: int) -> str:
+    """What a bundled edge carries: its tensors and their bytes."""
+    values = scene.values_of(edge)
+    total = sum(tensor.bytes for node in values for tensor in node.outputs[:1])
+    ends = (_shown_name(scene, int(end)) for end in scene.layout.edges[edge])
+    lines = [f"<b>{escape(' → '.join(ends))}</b>", f"{_count(len(values), 'tensor')}, {fmt.size(total)}"]
+    for node in values[:_MOST_LISTED]:
+        lines.append(escape(", ".join([node.name, *_tensors(node)[:1]])))
+    if len(values) > _MOST_LISTED:
+        lines.append(f"and {len(values) - _MOST_LISTED:,} more")
+    return _rich(lines)
+
+
+def _shown_name(scene: ModuleScene, node: int) -> str:
+    box = scene.box_of(node)
+    return scene.boxes[box].title if box >= 0 else scene.nodes[node].name
+
+
+def spoken_box(scene: Scene, number: int) -> str:
+    """One sentence about a box for a screen reader."""
+    name = scene.layout.group_names[number]
+    if isinstance(scene, ModuleScene):
+        box = scene.boxes[number]
+        state = "open" if box.is_open else "closed, Enter opens it"
+        return f"{box.title}, module {box.key}, {box.type_name}, {_count(len(box.members), 'node')}, {state}"
+    group = scene.groups.get(name)
+    kind = f"fusion group, {group.kind.value}" if group is not None else "extern call"
+    return f"{name}, {kind}, {_count(len(scene.members(number)), 'node')}. Enter goes into it."
 
 
 def stub_tip(scene: Scene, stub: int) -> str:
@@ -76,6 +127,9 @@ def _where(scene: Scene, index: int) -> str:
     if call is not None:
         return f"Extern call: {call.detail or call.reason.value}"
     box = int(scene.layout.node_group[index])
+    if isinstance(scene, ModuleScene):
+        unit = scene.unit_of.get(node.name, "")
+        return f"In {unit}: {scene.groups[unit].reason}" if unit in scene.groups else ""
     if box >= 0:
         name = scene.layout.group_names[box]
         return f"In {name}: {scene.groups[name].reason}" if name in scene.groups else f"In {name}"

@@ -29,6 +29,7 @@ class CanvasView(QAbstractScrollArea):
     camera_changed = Signal()
     resized = Signal()
     scene_changed = Signal()  # another region or theme
+    jumping = Signal()  # the view is about to go somewhere else, not just a little on
 
     def __init__(self, parent: QWidget | None = None, theme: Theme | None = None) -> None:
         super().__init__(parent)
@@ -82,12 +83,12 @@ class CanvasView(QAbstractScrollArea):
     def fit(self) -> None:
         """Shows the whole graph."""
         if self._scene is not None:
-            self._glide(fitted(self._scene.bounds, self._width, self._height), GLIDE_MS)
+            self._jump(fitted(self._scene.bounds, self._width, self._height))
 
     def go_home(self) -> None:
         """Shows what was shown first."""
         if self._scene is not None:
-            self._glide(self._opening(self._scene), GLIDE_MS)
+            self._jump(self._opening(self._scene))
 
     def zoom_in(self) -> None:
         """One step closer, about the middle."""
@@ -105,6 +106,10 @@ class CanvasView(QAbstractScrollArea):
         """Looks through another camera, at once."""
         self._motion.stop()
         self._apply_camera(camera, True)
+
+    def glide_to(self, camera: Camera) -> None:
+        """Looks through another camera, smoothly."""
+        self._glide(camera, GLIDE_MS)
 
     def look_at(self, x: float, y: float) -> None:
         """Puts a scene point in the middle, at once."""
@@ -143,6 +148,10 @@ class CanvasView(QAbstractScrollArea):
             self._motion.go(self._camera, goal, duration_ms)
         else:
             self._apply_camera(goal, False)
+
+    def _jump(self, goal: Camera) -> None:
+        self.jumping.emit()
+        self._glide(goal, GLIDE_MS)
 
     def _zoom(self, factor: float, at: QPointF) -> None:
         if self._scene is not None:
@@ -233,12 +242,12 @@ class CanvasView(QAbstractScrollArea):
         self._press = self._drag = None
         self._pointed(event.position())
         if clicked:
-            self._clicked(event.position())
+            self._clicked(event.position(), event.modifiers())
 
     def _pointed(self, at: QPointF) -> None:
         """The mouse is at a view point, with no button down."""
         raise NotImplementedError
 
-    def _clicked(self, at: QPointF) -> None:
+    def _clicked(self, at: QPointF, keys: Qt.KeyboardModifier) -> None:
         """A view point was clicked without dragging."""
         raise NotImplementedError

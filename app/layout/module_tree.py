@@ -1,0 +1,374 @@
+"""The nn.Module hierarchy of a region as a tree of containers, with runs of identical modules recognised as stacks.
+
+A container is a module, or a stack of modules that compute the same ("12 x Block"). Containers of a level never wait
+for each other: a module that runs again later in the graph is a container for each of its runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.layout.ranks import Cancelled, poll, polled
+from compiler.report import Node, NodeKind, Region
+
+_FEWEST_NODES = 2  # of a container; a module of one op is that op
+_MOST_RESULTS = (
+    6  # drawn into the output node; of more, only the first: what the model returns comes before what it saves
+)
+_NUMBERED = re.compile(r"(.*?)(\d+)$")
+
+Path = tuple[str, ...]
+
+
+class Inner(NamedTuple):
+    """A line between two children: out of ``source`` (where it is a container, from its child ``way``) into ``target``
+    (where it is a container, by its input ``port``). Children are numbered within their container."""
+
+    source: int
+    way: int
+    target: int
+    port: int
+
+
+class Entry(NamedTuple):
+    """A line from a container's input to a child."""
+
+    number: int
+    target: int
+    port: int
+
+
+class Exit(NamedTuple):
+    """A line from a child out of the container."""
+
+    source: int
+    way: int
+
+
+@dataclass(slots=True)
+class Container:
+    """A module or a stack. Children >= 0 are FX nodes, ~i is container i. ``members`` are all nodes inside; those of
+    the modules of one stack correspond by their places in it.
+    """
+
+    key: str
+    title: str
+    type_name: str
+    parent: int
+    children: list[int] = field(default_factory=list)
+    members: list[int] = field(default_factory=list)
+    is_stack: bool = False
+    inputs: dict[int, int] = field(default_factory=dict)  # source beside it or further out -> number
+    inner: dict[Inner, None] = field(default_factory=dict)
+    entries: dict[Entry, None] = field(default_factory=dict)
+    exits: dict[Exit, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModuleTree:
+    """Containers, the region itself first, and where each node is: its container and its place among the children."""
+
+    containers: list[Container]
+    parent_of: list[int]
+    place_of: list[int]
+    place_of_container: list[int]
+    inputs: list[list[int]]  # of each node, as node numbers
+
+    def ancestors(self, node: int) -> list[int]:
+        """Containers around a node, the innermost first and the region last."""
+        found = [self.parent_of[node]]
+        while found[-1]:
+            found.append(self.containers[found[-1]].parent)
+        return found
+
+    def place(self, child: int) -> int:
+        """A child's number within its container."""
+        return self.place_of[child] if child >= 0 else self.place_of_container[~child]
+
+
+def build_module_tree(region: Region, cancelled: Cancelled | None = None) -> ModuleTree:
+    """The tree of a region. Raises LayoutCancelled."""
+    made = _Builder(region, cancelled)
+    made.grow()
+    made.connect()
+    return ModuleTree(made.containers, made.parent_of, made.place_of, made.place_of_container, made.inputs)
+
+
+class _Builder:
+    def __init__(self, region: Region, cancelled: Cancelled | None) -> None:
+        self.nodes = region.nodes
+        self.cancelled = cancelled
+        index = {node.name: i for i, node in enumerate(region.nodes)}
+        self.inputs = [
+            [index[name] for name in dict.fromkeys(node.inputs) if index.get(name, i) < i]
+            for i, node in enumerate(polled(region.nodes, cancelled))
+        ]
+        self.paths = self._paths()
+        self.types = {
+            node.provenance.module_path: node.provenance.module_type for node in region.nodes if node.provenance
+        }
+        self.containers: list[Container] = [Container("", region.name, "", -1)]
+        self.parent_of = [0] * len(self.nodes)
+        self.place_of = [0] * len(self.nodes)
+        self.place_of_container: list[int] = []
+
+    def _paths(self) -> list[Path]:
+        """Each node's module. An op of none (gradients that are added up) goes beside its latest producer; an input to
+        what its readers have in common."""
+        paths: list[Path] = [()] * len(self.nodes)
+        known = [False] * len(self.nodes)
+        for number, node in enumerate(polled(self.nodes, self.cancelled)):
+            if node.kind is NodeKind.CALL:
+                path = node.provenance.module_path
+                near = max((producer for producer in self.inputs[number] if known[producer]), default=-1)
+                if path or near >= 0:
+                    paths[number], known[number] = tuple(path.split(".")) if path else paths[near][:-1], True
+        readers: list[list[int]] = [[] for _ in self.nodes]
+        for consumer, producers in enumerate(self.inputs):
+            if self.nodes[consumer].kind is not NodeKind.OUTPUT:
+                for producer in producers:
+                    readers[producer].append(consumer)
+        for number, node in reversed(list(enumerate(self.nodes))):
+            if not known[number] and node.kind is not NodeKind.OUTPUT:
+                near_paths = [paths[reader] for reader in readers[number] if known[reader]]
+                if near_paths:
+                    paths[number], known[number] = _common(near_paths), True
+        return paths
+
+    # Who is in what
+
+    def grow(self) -> None:
+        """Makes the containers, from the region inwards."""
+        everything = list(range(len(self.nodes)))
+        self.containers[0].members = everything
+        self._fill(0, everything, ())
+        self.place_of_container = [0] * len(self.containers)
+        taken: set[str] = set()
+        for number, container in enumerate(self.containers):
+            key, again = container.key, 1
+            while container.key in taken:
+                again += 1
+                container.key = f"{key} ({again})"
+            taken.add(container.key)
+            for place, child in enumerate(container.children):
+                if child >= 0:
+                    self.parent_of[child], self.place_of[child] = number, place
+                else:
+                    self.place_of_container[~child] = place
+
+    def _fill(self, number: int, nodes: list[int], prefix: Path) -> None:
+        """Sorts ``nodes`` (ascending, all below ``prefix``) into children of a container."""
+        poll(self.cancelled)
+        depth = len(prefix)
+        parts: dict[str, list[int]] = {}
+        own: list[int] = []
+        for node in nodes:
+            path = self.paths[node]
+            if len(path) > depth:
+                parts.setdefault(path[depth], []).append(node)
+            else:
+                own.append(node)
+        if not own and len(parts) == 1:
+            name, nodes = next(iter(parts.items()))
+            if number:  # a namespace around one module says nothing
+                self.containers[number].key = ".".join((*prefix, name))
+                self._name(number, (*prefix, name))
+            self._fill(number, nodes, (*prefix, name))
+            return
+        found: list[tuple[str, list[int]]] = [("", [node]) for node in own]
+        for name, inside in parts.items():
+            found += [("", [node]) for node in inside] if len(inside) < _FEWEST_NODES else [(name, inside)]
+        found = self._without_cycles(found)
+        found.sort(key=lambda item: self._first_call(item[1]))
+        runs = self._runs(found, prefix)
+        for run in runs:
+            if len(run) == 1:
+                self._add(number, *found[run[0]], prefix)
+                continue
+            # a list of layers that are all alike is the stack itself
+            is_whole = len(runs) == 1 and number > 0 and not self.containers[number].type_name
+            stack = number if is_whole else self._make(number, "", prefix, True)
+            self.containers[stack].is_stack = True
+            for place in run:
+                self._add(stack, *found[place], prefix)
+            inside = [~child for child in self.containers[stack].children]
+            one, last = self.containers[inside[0]], self.containers[inside[-1]]
+            made = self.containers[stack]
+            made.key, made.type_name = f"{one.key} … {last.key}", one.type_name
+            made.title = f"{len(run)} × {one.type_name or one.title}"
+            made.members = [node for child in inside for node in self.containers[child].members]
+
+    def _add(self, parent: int, name: str, nodes: list[int], prefix: Path) -> None:
+        if not name:
+            self.containers[parent].children.append(nodes[0])
+            return
+        path = (*prefix, name)
+        child = self._make(parent, ".".join(path), path, False)
+        self.containers[child].members = self._canonical(nodes)
+        self._fill(child, sorted(nodes), path)
+
+    def _make(self, parent: int, key: str, path: Path, is_stack: bool) -> int:
+        number = len(self.containers)
+        self.containers.append(Container(key, "", "", parent, is_stack=is_stack))
+        self._name(number, path)
+        self.containers[parent].children.append(~number)
+        return number
+
+    def _name(self, number: int, path: Path) -> None:
+        container = self.containers[number]
+        container.type_name = self.types.get(".".join(path), "")
+        short = len(path) - 1
+        while short > 0 and path[short].isdigit():
+            short -= 1
+        container.title = ".".join(path[short:])
+
+    def _first_call(self, nodes: Sequence[int]) -> int:
+        return min((node for node in nodes if self.nodes[node].kind is not NodeKind.PLACEHOLDER), default=min(nodes))
+
+    def _without_cycles(self, found: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
+        """The items, with modules that wait for what waits for them split into their runs."""
+        tangled = self._tangled([nodes for _, nodes in found])
+        if not tangled:
+            return found
+        owner = {node: place for place, (_, nodes) in enumerate(found) for node in nodes}
+        runs: dict[int, list[list[int]]] = {place: [] for place in tangled}
+        last = -1
+        for node in sorted(owner):
+            place = owner[node]
+            if self.nodes[node].kind is NodeKind.PLACEHOLDER:
+                continue
+            if place in runs:
+                if place != last:
+                    runs[place].append([])
+                runs[place][-1].append(node)
+            last = place
+        made = [item for place, item in enumerate(found) if place not in runs]
+        for place, pieces in runs.items():
+            name, nodes = found[place]
+            run_of = {node: run for run, piece in enumerate(pieces) for node in piece}
+            serves: dict[int, int] = {}
+            for node in sorted(run_of):
+                for producer in self.inputs[node]:
+                    serves.setdefault(producer, run_of[node])
+            for node in nodes:
+                if node not in run_of:
+                    pieces[serves.get(node, 0)].append(node)
+            made += [(name, piece) if len(piece) >= _FEWEST_NODES else ("", piece) for piece in pieces if piece]
+        return made
+
+    def _tangled(self, items: list[list[int]]) -> set[int]:
+        """Items of several nodes that are in, or between, cycles."""
+        owner = {node: place for place, nodes in enumerate(items) for node in nodes}
+        ahead: list[set[int]] = [set() for _ in items]
+        behind: list[set[int]] = [set() for _ in items]
+        for node, place in owner.items():
+            for producer in self.inputs[node]:
+                source = owner.get(producer, place)
+                if source != place:
+                    ahead[source].add(place)
+                    behind[place].add(source)
+        left = set(range(len(items)))
+        for one, other in ((behind, ahead), (ahead, behind)):
+            free = [place for place in left if not one[place] & left]
+            while free:
+                place = free.pop()
+                left.discard(place)
+                for near in other[place]:
+                    one[near].discard(place)
+                    if near in left and not one[near] & left:
+                        free.append(near)
+        return {place for place in left if len(items[place]) > 1}
+
+    # Stacks
+
+    def _runs(self, found: list[tuple[str, list[int]]], prefix: Path) -> list[list[int]]:
+        """The items in order, with identical modules that follow one another in one list."""
+        runs: list[list[int]] = []
+        last: tuple[str, object] | None = None
+        for place, (name, nodes) in enumerate(found):
+            numbered = _NUMBERED.match(name)
+            kind = (numbered[1], self._signature(nodes, len(prefix) + 1)) if numbered else None
+            if kind is not None and kind == last:
+                runs[-1].append(place)
+            else:
+                runs.append([place])
+            if kind is not None or name:
+                last = kind
+        merged = [[node for place in run for node in found[place][1]] for run in runs]
+        tangled = {number for number in self._tangled(merged) if len(runs[number]) > 1}
+        return [part for n, run in enumerate(runs) for part in ([[place] for place in run] if n in tangled else [run])]
+
+    def _canonical(self, nodes: Sequence[int]) -> list[int]:
+        """Calls in order, each input before the first call that reads it: equal modules list equal nodes."""
+        inside, order = set(nodes), dict[int, None]()
+        for node in sorted(nodes):
+            if self.nodes[node].kind is not NodeKind.PLACEHOLDER:
+                order.update(dict.fromkeys(p for p in self.inputs[node] if p in inside))
+                order[node] = None
+        order.update(dict.fromkeys(nodes))
+        return list(order)
+
+    def _signature(self, nodes: Sequence[int], depth: int) -> object:
+        """What a module computes, whatever its name: equal for identical layers."""
+        order = self._canonical(nodes)
+        local = {node: place for place, node in enumerate(order)}
+        outside: dict[int, int] = {}
+        parts: list[object] = []
+        for node in order:
+            reads = tuple(
+                local[p] if p in local else -1 - outside.setdefault(p, len(outside)) for p in self.inputs[node]
+            )
+            parts.append((self._look(self.nodes[node]), self.paths[node][depth:], reads))
+        return tuple(parts)
+
+    def _look(self, node: Node) -> object:
+        return node.kind, node.op, tuple((tuple(tensor.shape), tensor.dtype) for tensor in node.outputs)
+
+    # Who reads whom
+
+    def connect(self) -> None:
+        """Notes every line that a level draws: between its children, from its inputs, to its outside."""
+        chains: dict[int, list[int]] = {}
+        for consumer, producers in enumerate(polled(self.inputs, self.cancelled, 512)):
+            if self.nodes[consumer].kind is NodeKind.OUTPUT and len(producers) > _MOST_RESULTS:
+                producers = producers[:1]
+            below = self._chain(self.parent_of[consumer], chains)
+            for producer in producers:
+                self._connect(producer, consumer, self._chain(self.parent_of[producer], chains), below)
+
+    def _chain(self, container: int, chains: dict[int, list[int]]) -> list[int]:
+        """Containers from the region to one."""
+        known = chains.get(container)
+        if known is None:
+            parent = self.containers[container].parent
+            known = chains[container] = [*(self._chain(parent, chains) if parent >= 0 else []), container]
+        return known
+
+    def _connect(self, producer: int, consumer: int, above: list[int], below: list[int]) -> None:
+        level = 1
+        while level < len(above) and level < len(below) and above[level] == below[level]:
+            level += 1
+        way, place = 0, self.place_of[producer]
+        for container in reversed(above[level:]):
+            self.containers[container].exits.setdefault(Exit(place, way))
+            way, place = place, self.place_of_container[container]
+        source = ~above[level] if len(above) > level else producer
+        inside = below[level:]
+        ports = [self.containers[c].inputs.setdefault(source, len(self.containers[c].inputs)) for c in inside]
+        targets = [*(self.place_of_container[c] for c in inside), self.place_of[consumer]]
+        ports.append(0)
+        self.containers[below[level - 1]].inner.setdefault(Inner(place, way, targets[0], ports[0]))
+        for depth, container in enumerate(inside):
+            self.containers[container].entries.setdefault(Entry(ports[depth], targets[depth + 1], ports[depth + 1]))
+
+
+def _common(paths: list[Path]) -> Path:
+    """The longest beginning of all paths."""
+    low, high = min(paths), max(paths)
+    for place, part in enumerate(low):
+        if place >= len(high) or high[place] != part:
+            return low[:place]
+    return low

@@ -1,0 +1,119 @@
+"""Draws modules: frames around open ones, cards for closed ones, sheets behind a stack, a mark that opens them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+from app.layout.labels import TITLE_HEIGHT
+from app.layout.nested import Box
+from views.canvas.module_scene import ModuleScene
+from views.canvas.palette import CanvasPalette, GroupInk
+from views.canvas.texts import TextCache
+
+_ROUND = 9.0
+_SHEET = 4.0  # between two sheets of a stack
+MARK = 24.0  # width of the place at a box's left that opens and closes it
+
+Indices = NDArray[np.int64]
+
+
+def card_rect(box: Box, rect: QRectF) -> QRectF:
+    """The front of a closed box: a stack has sheets behind it."""
+    return rect.adjusted(0, 2 * _SHEET, -2 * _SHEET, 0) if box.count > 1 and not box.is_open else rect
+
+
+def mark_rect(box: Box, rect: QRectF) -> QRectF:
+    """Where a click opens or closes a box."""
+    front = card_rect(box, rect)
+    return QRectF(front.left(), front.top(), MARK, front.height() if not box.is_open else TITLE_HEIGHT - 4)
+
+
+def ink_of(scene: ModuleScene, palette: CanvasPalette, group: int) -> GroupInk:
+    """A box's colours; plain ones where an overlay says nothing of it."""
+    color = int(scene.group_color[group])
+    return palette.group(color) if color >= 0 else palette.plain_box
+
+
+def paint_frames(
+    painter: QPainter, scene: ModuleScene, palette: CanvasPalette, groups: Indices, *, smooth: bool, far: bool
+) -> None:
+    """Fills of boxes, the outer ones first."""
+    for group in groups[np.argsort(scene.depth[groups], kind="stable")]:
+        box, rect = scene.boxes[group], QRectF(*(float(v) for v in scene.group_rect[group]))
+        ink = ink_of(scene, palette, int(group))
+        pen = QPen(ink.border, 1.2)
+        if far:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(ink.far if not box.is_open else ink.fill)
+            painter.drawRect(rect)
+            continue
+        if box.is_open:
+            painter.setPen(pen)
+            painter.setBrush(ink.fill)
+        else:
+            front = card_rect(box, rect)
+            painter.setPen(pen)
+            painter.setBrush(ink.fill)
+            for step in (2, 1) if box.count > 1 else ():
+                _box(painter, front.translated(step * _SHEET, -step * _SHEET), smooth)
+            painter.setBrush(ink.strip)
+            rect = front
+        _box(painter, rect, smooth)
+
+
+def _box(painter: QPainter, rect: QRectF, smooth: bool) -> None:
+    if smooth:
+        painter.drawRoundedRect(rect, _ROUND, _ROUND)
+    else:
+        painter.drawRect(rect)
+
+
+def paint_titles(
+    painter: QPainter,
+    scene: ModuleScene,
+    palette: CanvasPalette,
+    groups: Indices,
+    title: TextCache,
+    small: TextCache,
+) -> None:
+    """Names and types, and the marks that open and close."""
+    for group in groups:
+        box, rect = scene.boxes[group], QRectF(*(float(v) for v in scene.group_rect[group]))
+        ink = ink_of(scene, palette, int(group))
+        front = card_rect(box, rect)
+        strip = QRectF(front.left(), front.top(), front.width(), TITLE_HEIGHT - 4)
+        _mark(painter, QPointF(strip.left() + 13, strip.center().y()), box.is_open, ink)
+        text = QRectF(strip.left() + 24, strip.top(), strip.width() - 34, strip.height())
+        if box.is_open:
+            used = _line(painter, title, box.title, text, ink.text)
+            beside = "each like this one" if box.is_single else box.type_name if box.type_name not in box.title else ""
+            if beside:
+                room = text.adjusted(used + 8, 0, 0, 0)
+                if room.width() > 30:
+                    _line(painter, small, beside, room, palette.theme.muted)
+            continue
+        _line(painter, title, box.title, text.translated(0, 1), ink.text)
+        below = text.translated(0, 19)
+        kind = f"{box.type_name} · " if box.type_name and box.type_name not in box.title else ""
+        _line(painter, small, f"{kind}{len(box.members):,} nodes", below, palette.theme.muted)
+
+
+def _line(painter: QPainter, font: TextCache, text: str, where: QRectF, color: QColor) -> float:
+    painter.setFont(font.font)
+    painter.setPen(color)
+    return font.draw_left(painter, text, where)
+
+
+def _mark(painter: QPainter, middle: QPointF, is_open: bool, ink: GroupInk) -> None:
+    """A triangle: to the right where there is more inside, down where it is shown."""
+    x, y, size = middle.x(), middle.y(), 3.6
+    if is_open:
+        points = [QPointF(x - size, y - size / 2), QPointF(x + size, y - size / 2), QPointF(x, y + size * 0.8)]
+    else:
+        points = [QPointF(x - size / 2, y - size), QPointF(x - size / 2, y + size), QPointF(x + size * 0.8, y)]
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(ink.swatch)
+    painter.drawPolygon(QPolygonF(points))
