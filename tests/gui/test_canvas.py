@@ -445,7 +445,7 @@ def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
         panel.set_report(report, {})
     plain = panel.canvas.grab().toImage()
     pictures = []
-    for kind, presses in (("time", 1), ("dtype", 3)):
+    for kind, presses in (("time", 1), ("dtype", 4)):
         for _ in range(presses):
             qtbot.keyClick(panel.overlays, Qt.Key.Key_Down)
         assert panel.overlays.currentData() == kind
