@@ -14,7 +14,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 
 from compiler.codegen.wrapper import generate_wrapper
-from compiler.decompositions import decomposition_table
+from compiler.decompositions import decomposition_table, wrong_rules_set_aside
 from compiler.direct import direct_call, needs_no_wrapper
 from compiler.dynamo_messages import DynamoFacts
 from compiler.errors import CompileError
@@ -137,7 +137,8 @@ def through_aot(
         partition_fn=partition,
         keep_inference_input_mutations=True,
     )
-    wrapped = compiler(gm, example_inputs)
+    with wrong_rules_set_aside():
+        wrapped = compiler(gm, example_inputs)
     return direct[0] if len(direct) == 1 else wrapped
 
 

@@ -6,7 +6,8 @@ and group norm and their gradients, losses. What has its own lowering rule (gelu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -38,11 +39,13 @@ _TAKEN_APART = (
 ).split()
 _KEPT_WHOLE = (
     "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max select_scatter slice_scatter "
-    "index_add index_copy index_fill "
-    "multilabel_margin_loss_forward "  # torch's own pieces of it count what comes after a row's first -1, too
+    "index_add index_copy index_fill multilabel_margin_loss_forward"
 ).split()
 
 
+# What torch takes apart while it traces, before any table is asked, into pieces that compute something else: of
+# multilabel_margin_loss they count the targets after a row's first -1, too.
+_WRONGLY_TAKEN_APART = (aten.multilabel_margin_loss_forward.default,)
 _DISTRIBUTIONS = "exponential geometric cauchy log_normal uniform normal".split()
 
 
@@ -53,6 +56,21 @@ def decomposition_table(random: str = "kernel") -> dict[Any, Callable[..., Any]]
     leaves them whole.
     """
     return dict(_table(random))
+
+
+@contextmanager
+def wrong_rules_set_aside() -> Iterator[None]:
+    """While it lasts torch traces the ops whose pieces it has wrong as they are."""
+    key = torch._C.DispatchKey.Autograd
+    taken = [(op, op.py_kernels.pop(key)) for op in _WRONGLY_TAKEN_APART if key in op.py_kernels]
+    for op, _ in taken:
+        op._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for op, rule in taken:
+            op.py_kernels[key] = rule
+            op._dispatch_cache.clear()
 
 
 @cache
