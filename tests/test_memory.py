@@ -14,7 +14,7 @@ from torch import Tensor
 from compiler.codegen.wrapper import generate_piece
 from compiler.ir import Buffer, Extern, Program, TensorRef
 from compiler.memory import MemoryPlan, may_alias, plan_memory
-from compiler.partitions import split
+from compiler.partitions import Piece, split
 from compiler.report import ExternReason
 from compiler.runtime.partitioned import input_uses
 from compiler.schedule import Launch, Scheduled, writes_of
@@ -247,3 +247,24 @@ def test_what_is_read_elsewhere_or_later_is_not_written_over() -> None:
     assert not in_place(lambda a, w: (a @ w).softmax(-1) @ w.t(), a, wide), "passed over more than once"
     assert not in_place(lambda a, w: (a @ w).relu().double() @ w.double(), a, w), "another size"
     assert not in_place(lambda a, w: a.relu() @ w, a, w), "the caller's"
+
+
+def test_a_part_of_the_schedule_reuses_what_it_made_itself() -> None:
+    def layers(x: Tensor, w: Tensor) -> Tensor:
+        for _ in range(4):
+            x = (x.softmax(-1) @ w).relu() @ w
+        return x.exp()
+
+    region, _ = compiled(layers, torch.randn(8, 8), torch.randn(8, 8))
+    middle = len(region.steps) // 2
+    first, second = (
+        Piece(*bounds, True, (), ()) for bounds in ((0, middle), (middle, len(region.steps)))
+    )
+    made: list[set[str]] = [
+        {b.name for step in region.steps[p.first : p.last] for b in writes_of(step)} for p in (first, second)
+    ]
+    for piece, inside in zip((first, second), made, strict=True):
+        text, _ = generate_piece(region.program, region.steps, region.plan, region.kernels, piece)
+        for heir, source in region.plan.reuses.items():
+            assert (f"{heir} = reinterpret({source}," in text) == (heir in inside and source in inside)
+    assert any(heir in made[1] and source in made[0] for heir, source in region.plan.reuses.items())

@@ -16,7 +16,7 @@ from compiler.ir import Binding, Buffer, Extern, Program, ScalarRef, TensorRef
 from compiler.lowering.symbols import size_printer, torch_expr
 from compiler.memory import MemoryPlan, inputs_left_in_place, views_from_calls
 from compiler.partitions import Piece
-from compiler.schedule import Launch, Scheduled
+from compiler.schedule import Launch, Scheduled, writes_of
 from compiler.sizes import Size
 
 HEADER = """import torch
@@ -73,12 +73,14 @@ def generate_piece(
 ) -> tuple[str, dict[str, Any]]:
     """The same of a part of the schedule: ``call(args)`` takes what the piece reads and returns what it makes.
 
-    No buffer takes over another's storage, which may have been made outside, unless it goes on with what is in there
-    or is what an input becomes.
+    A buffer takes over the storage of one that was made outside only where it goes on with what is in there or is what
+    an input becomes: other storage belongs to whoever made it.
     """
     goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.takes_over.items()}
-    writer = _Writer(program, steps, plan.last_use, goes_on, kernels, observed, compared)
     part = [(position, steps[position]) for position in range(piece.first, piece.last)]
+    inside = {buffer.name for _, step in part for buffer in writes_of(step)}
+    reuses = {heir: source for heir, source in plan.reuses.items() if heir in inside and source in inside}
+    writer = _Writer(program, steps, plan.last_use, {**reuses, **goes_on}, kernels, observed, compared)
     return writer.run(piece.reads, part, [ScalarRef(name) for name in piece.makes])
 
 
