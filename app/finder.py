@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
+from app.filters import choices
 from compiler.report import NodeKind, Report
 
 LIMIT = 80  # results that anybody reads
-_KIND_ORDER = ("command", "group", "extern call", "kernel", "region", "op", "module", "node", "source line")
+_KIND_ORDER = ("command", "group", "extern call", "kernel", "region", "op", "module", "node", "source line", "filter")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,14 @@ def entries(report: Report) -> list[Entry]:
             if line.strip():
                 made.append(Entry("source line", line.strip(), f"{file}:{number}", (file, str(number))))
     return made
+
+
+def filter_entries(report: Report) -> list[Entry]:
+    """Every filter that narrows a report; targets: (kind, value)."""
+    return [
+        Entry("filter", one.title, left, (one.kind.value, one.value), f"{one.title}\n{one.value} {left}".lower())
+        for one, left in choices(report)
+    ]
 
 
 def find(text: str, among: Iterable[Entry], limit: int = LIMIT) -> list[Entry]:

@@ -7,8 +7,10 @@ innermost line of the user's own files that a node comes from.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.filters import Kept
 from app.roofline import points
 from compiler.report import Node, Region, Report, SourceLine
 
@@ -30,15 +32,15 @@ class LineHeat:
 Heat = dict[str, dict[int, LineHeat]]  # file -> line -> its heat
 
 
-def source_heat(report: Report) -> Heat:
-    """Every line that any node of the report comes from."""
+def source_heat(report: Report, kept: Mapping[str, Kept] | None = None) -> Heat:
+    """Every line that any node of the report comes from; with ``kept``, of the nodes that the filters leave."""
     heat: Heat = defaultdict(lambda: defaultdict(LineHeat))
     for region in report.regions:
         for node in region.nodes:
             line = user_line(report, node)
-            if line is not None:
+            if line is not None and (kept is None or node.name in kept[region.name].nodes):
                 heat[line.file][line.line].nodes.append((region.name, node.name))
-        _spread(report, region, heat)
+        _spread(report, region, heat, kept[region.name].nodes if kept is not None else None)
     return {file: dict(lines) for file, lines in heat.items()}
 
 
@@ -47,7 +49,7 @@ def user_line(report: Report, node: Node) -> SourceLine | None:
     return next((frame for frame in node.provenance.frames if frame.file in report.sources), None)
 
 
-def _spread(report: Report, region: Region, heat: Heat) -> None:
+def _spread(report: Report, region: Region, heat: Heat, kept: frozenset[str] | None) -> None:
     nodes = {node.name: node for node in region.nodes}
     members = {group.name: group.nodes for group in region.groups}
     members |= {call.name: call.nodes for call in region.extern_calls}
@@ -57,7 +59,7 @@ def _spread(report: Report, region: Region, heat: Heat) -> None:
         total = sum(weights)
         for node, weight in zip(inside, weights, strict=True):
             line = user_line(report, node)
-            if line is None:
+            if line is None or (kept is not None and node.name not in kept):
                 continue
             found = heat[line.file][line.line]
             if point.time.measured:

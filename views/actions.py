@@ -46,6 +46,9 @@ class Commands:
     focus_inspector: Callable[[], object]
     focus_panels: Callable[[], object]
     step_panel: Callable[[int], object]
+    pin: Callable[[], object]
+    add_filter: Callable[[], object]
+    clear_filters: Callable[[], object]
     set_theme: Callable[[str], object]
     about: Callable[[], object]
     tour: Callable[[], object]
@@ -144,6 +147,10 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     add(view, "fit", "Fi&t the graph", "Ctrl+0", commands.fit)
     add(view, "zoom_in", "Zoom &in", "Ctrl+=", commands.zoom_in)
     add(view, "zoom_out", "Zoom &out", "Ctrl+-", commands.zoom_out)
+    add(view, "add_filter", "Fi&lter every panel…", "Ctrl+Shift+F", commands.add_filter)
+    add(view, "clear_filters", "Show everything again", "Ctrl+Shift+X", commands.clear_filters)
+    view.addSeparator()
+    add(view, "pin", "&Pin the selection, or let it go", "P", commands.pin)
     add(view, "back", "Selection &back", "Alt+Left", commands.back)
     add(view, "forward", "Selection for&ward", "Alt+Right", commands.forward)
     view.addSeparator()

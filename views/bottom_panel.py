@@ -7,11 +7,12 @@ from collections.abc import Callable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from app.filters import Kept
 from compiler.report import Report
 from views.compare_panel import ComparePanel
 from views.cuda_graph_panel import CudaGraphPanel
 from views.dynamo_panel import DynamoPanel
-from views.feed import REGION, REPORT, SELECTION, Feed
+from views.feed import KEPT, REGION, REPORT, SELECTION, Feed
 from views.index import RegionIndex
 from views.memory_panel import MemoryPanel
 from views.message_bar import Message
@@ -37,6 +38,7 @@ class BottomPanel(RailStack):
     node_chosen = Signal(str, str)  # region, FX node
     nodes_chosen = Signal(str, object)  # region, frozenset of FX nodes
     pair_chosen = Signal(str, str, str)  # region, two FX nodes
+    hovered = Signal(str, str)  # region ("" for the one shown), a unit or FX node under the mouse, "" for none
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__("Panels", theme, parent)
@@ -81,6 +83,11 @@ class BottomPanel(RailStack):
         self.roofline.unit_chosen.connect(lambda unit: self.unit_chosen.emit("", unit))
         self.source.nodes_chosen.connect(self.nodes_chosen)
         self.dynamo.line_chosen.connect(self.show_line)
+        for told in (self.roofline.chart.unit_hovered, self.roofline.table.hovered, self.memory.map.node_hovered):
+            told.connect(lambda name: self.hovered.emit("", name))
+        for joined in (self.timeline.gantt.unit_hovered, self.cuda_graph.topology.unit_hovered):
+            joined.connect(lambda unit: self.hovered.emit(*_parts(unit)))
+        self.refusals.node_hovered.connect(self.hovered)
         self.messages.set_entries([], _NO_MESSAGES)
 
     def set_theme(self, theme: Theme) -> None:
@@ -96,6 +103,12 @@ class BottomPanel(RailStack):
             self._tell(panel, REPORT, lambda panel=panel: panel.set_report(report))
         self.set_count(self.refusals, sum(len(region.refusals) for region in report.regions))
         self.set_count(self.dynamo, len(report.graph_breaks))
+
+    def set_kept(self, report: Report, kept: dict[str, Kept] | None) -> None:
+        """What the filters leave, by region; None for everything. Region and selection are told again after it."""
+        self._tell(self.timeline, REPORT, lambda: self.timeline.set_report(report, kept))
+        for panel in (self.refusals, self.source):
+            self._tell(panel, KEPT, lambda panel=panel: panel.set_kept(kept))
 
     def set_region(self, index: RegionIndex) -> None:
         """What belongs to the region shown."""
@@ -124,3 +137,9 @@ class BottomPanel(RailStack):
 
     def _tell(self, panel: QWidget, topic: str, call: Callable[[], object]) -> None:
         self._feed.tell(panel, topic, call, now=panel is self.currentWidget())
+
+
+def _parts(unit: str) -> tuple[str, str]:
+    region, _, name = unit.partition("/")
+    return region, name
+

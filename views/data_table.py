@@ -19,6 +19,7 @@ class DataTable(QTableView):
     """Rows can be chosen, copied, and saved as CSV from the context menu."""
 
     chosen = Signal(str)  # a record's target, by a click or Enter
+    hovered = Signal(str)  # the target of the row under the mouse, "" for none
     moved = Signal(str)  # a record's target, whenever the user comes to its row
 
     def __init__(
@@ -27,6 +28,7 @@ class DataTable(QTableView):
         super().__init__(parent)
         self.records = RecordModel(columns, self)
         self._current = ""  # target of the row that is marked
+        self._hovered = ""
         self._is_quiet = False
         self.setModel(self.records)
         self._cells = RecordCells(self, self.records, swatch_column)
@@ -89,12 +91,19 @@ class DataTable(QTableView):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The row below the mouse is lit."""
         super().mouseMoveEvent(event)
-        self._cells.hover(self.indexAt(event.position().toPoint()).row())
+        self._hover(self.indexAt(event.position().toPoint()).row())
 
     def leaveEvent(self, event: QEvent) -> None:
         """No row is."""
         super().leaveEvent(event)
-        self._cells.hover(-1)
+        self._hover(-1)
+
+    def _hover(self, row: int) -> None:
+        self._cells.hover(row)
+        target = self.records.shown[row].target if row >= 0 else ""
+        if target != self._hovered:
+            self._hovered = target
+            self.hovered.emit(target)
 
     def _moved(self, current: QModelIndex, previous: QModelIndex) -> None:
         if current.isValid() and not self._is_quiet:

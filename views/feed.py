@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
-REPORT, REGION, SELECTION = "report", "region", "selection"  # each outdates what was told of those after it
-_ORDER = (REPORT, REGION, SELECTION)
+REPORT, KEPT, REGION, SELECTION = "report", "kept", "region", "selection"
+_ORDER = (REPORT, KEPT, REGION, SELECTION)  # each outdates what was told of those after it
 
 
 class Feed:
@@ -26,7 +26,7 @@ class Feed:
             self.catch_up(panel)
 
     def catch_up(self, panel: QWidget) -> None:
-        """Tell a panel what it has missed, in the order report, region, selection."""
+        """Tell a panel what it has missed, in the order report, filters, region, selection."""
         due = self._due.pop(panel, {})
         for topic in _ORDER:
             if topic in due:

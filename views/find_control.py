@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QWidget
 
-from app.finder import Entry, entries
+from app.filters import Filter, FilterKind
+from app.finder import Entry, entries, filter_entries
 from compiler.report import Report
 from views.actions import THEMES, Actions
 from views.jobs import Job
@@ -31,6 +32,7 @@ class FindControl(QObject):
         self._workspace = workspace
         self._theme = theme
         self._found: list[Entry] = []
+        self._filters: list[Entry] = []
         self._job: Job | None = None
         self._palette: Palette | None = None
 
@@ -54,8 +56,8 @@ class FindControl(QObject):
         """Another report can be searched."""
         if self._job is not None:
             self._job.cancel()
-        self._found = []
-        self._job = Job(lambda cancelled: entries(report), self)
+        self._found, self._filters = [], []
+        self._job = Job(lambda cancelled: (entries(report), filter_entries(report)), self)
         self._job.done.connect(self._gathered)
         self._job.start()
 
@@ -63,8 +65,13 @@ class FindControl(QObject):
         """Ask."""
         self.palette.open([*self._commands(), *self._found])
 
-    def _gathered(self, found: list[Entry]) -> None:
+    def open_filters(self) -> None:
+        """Ask for a filter to put on the stack."""
+        self.palette.open(self._filters, "Show only an op, dtype, module, group, or what takes some time")
+
+    def _gathered(self, made: tuple[list[Entry], list[Entry]]) -> None:
         self._job = None
+        found, self._filters = made
         self._found = found
         if self._palette is not None:
             self._palette.set_entries([*self._commands(), *found])
@@ -86,7 +93,9 @@ class FindControl(QObject):
         workspace = self._workspace()
         if workspace is None:
             return
-        if entry.kind == "source line":
+        if entry.kind == "filter":
+            workspace.filters.add(Filter(FilterKind(target[0]), target[1]))
+        elif entry.kind == "source line":
             panels = workspace.panels
             panels.setCurrentWidget(panels.source)
             workspace.reveal(2, panels.source.code)

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
 
+from app.filters import Kept
 from app.layout import GraphLayout, layout_region
 from app.layout.nested import NestedLayout
 from app.overlays import OVERLAYS, overlay
@@ -49,6 +50,8 @@ class GraphPanel(QWidget):
         self._pending = Selection()
         self._history = ViewHistory()
         self._goal: ViewState | None = None  # of an undo whose layout is being made
+        self._kept: dict[str, Kept] | None = None
+        self._pinned = Selection()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -273,6 +276,7 @@ class GraphPanel(QWidget):
         if scene is not None and scene.region is region and scene.has_modules:
             self._waiting.setVisible(False)
             self.canvas.set_layout(layout, anchor)
+            self._mark_kept()
             self.show_overlay(str(self.overlays.currentData()))
             self._arrive()
         else:
@@ -291,6 +295,25 @@ class GraphPanel(QWidget):
     def _nodes_clicked(self, nodes: frozenset[str]) -> None:
         if self.region is not None:
             self.nodes_clicked.emit(self.region.name, nodes)
+
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """Dim what the filters hide; None for nothing."""
+        self._kept = kept
+        self._mark_kept()
+
+    def set_pinned(self, pinned: Selection | None) -> None:
+        """Keep a mark on what is pinned."""
+        self._pinned = pinned or Selection()
+        self._mark_kept()
+
+    def _mark_kept(self) -> None:
+        region = self.region
+        scene = self.canvas.scene
+        if region is None or scene is None or scene.region is not region:
+            return
+        kept = self._kept.get(region.name) if self._kept is not None else None
+        self.canvas.keep_nodes(kept.nodes if kept is not None else None)
+        self.canvas.pin_nodes(self._pinned.nodes if self._pinned.region == region.name else ())
 
     def show_overlay(self, kind: str) -> None:
         """Colour the graph by one of OVERLAYS, from now on."""
@@ -384,6 +407,7 @@ class GraphPanel(QWidget):
         self._waiting.setVisible(False)
         self.canvas.set_region(region, layout)
         self.show_overlay(str(self.overlays.currentData()))
+        self._mark_kept()
         goal = self._goal
         self._goal = goal or self._view_state()  # going to the selection is no jump of its own
         self.show_selection(self._pending)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
+from app.filters import Kept
 from app.roofline import Point, points
 from app.unit_errors import unit_errors
 from compiler.report import ExternCall, Group, Kernel, Node, NodeCheck, Refusal, Region, Report
@@ -40,6 +42,21 @@ class RegionIndex:
         self.kernels: dict[str, Kernel] = {kernel.name: kernel for kernel in report.kernels}
         units: list[Unit] = [*region.groups, *region.extern_calls]
         self.units: dict[str, Unit] = {unit.name: unit for unit in units}
+        self.kept: Kept | None = None  # what the filters leave; None shows everything
+
+    def keeping(self, kept: Kept | None) -> RegionIndex:
+        """The same look-ups, showing only what ``kept`` has."""
+        made = copy.copy(self)
+        made.kept = kept
+        return made
+
+    def shows_node(self, node: str) -> bool:
+        """Whether the filters leave a node."""
+        return self.kept is None or node in self.kept.nodes
+
+    def shows_unit(self, unit: str) -> bool:
+        """Whether the filters leave any node of a unit."""
+        return self.kept is None or unit in self.kept.units
 
     @cached_property
     def group_colors(self) -> dict[str, int]:

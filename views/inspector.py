@@ -9,10 +9,13 @@ from compiler.report import ExternCall, Group, Kernel
 from views.index import RegionIndex
 from views.inspector_sections import in_order, node_page, overview_page, pair_page, unit_page
 from views.kernel_panel import KernelPanel
+from views.pinned import comparison_page, pin_title
 from views.selection import Selection
 from views.theme import Theme
 from views.units_table import swatch, unit_color
 from views.widgets import ElidedLabel, as_panel, icon_button, label, recolor
+
+_PIN = "Pin what is selected, to compare the next with it (P)"
 
 
 class Inspector(QWidget):
@@ -24,6 +27,8 @@ class Inspector(QWidget):
     line_hovered = Signal(str, int)  # kernel, line, 0 for none
     back_requested = Signal()
     forward_requested = Signal()
+    pin_requested = Signal()
+    hovered = Signal(str)  # a node or unit named in the facts, "" for none
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,6 +36,7 @@ class Inspector(QWidget):
         self._theme = theme
         self._index: RegionIndex | None = None
         self._selection = Selection()
+        self._pinned: tuple[RegionIndex, Selection] | None = None
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -44,6 +50,9 @@ class Inspector(QWidget):
         self._chip = label("", "chip")
         head.addWidget(self._chip)
         head.addStretch()
+        self._pin = icon_button("pin", _PIN, self._pin_clicked, theme)
+        self._pin.setCheckable(True)
+        head.addWidget(self._pin)
         self._back = icon_button("back", "Back in the selection history", self.back_requested.emit, theme)
         self._forward = icon_button("forward", "Forward in the selection history", self.forward_requested.emit, theme)
         head.addWidget(self._back)
@@ -85,6 +94,19 @@ class Inspector(QWidget):
         self._back.setEnabled(can_go_back)
         self._forward.setEnabled(can_go_forward)
 
+    def set_pinned(self, pinned: tuple[RegionIndex, Selection] | None) -> None:
+        """What everything is compared with, and the look-ups of its region; None for nothing."""
+        self._pinned = pinned
+        title = pin_title(pinned[1]) if pinned is not None else ""
+        tip = f"Unpin {title} (P)" if title else _PIN
+        self._pin.setToolTip(tip)
+        self._pin.setAccessibleName(tip)
+        self.show_selection(self._selection)
+
+    def _pin_clicked(self) -> None:
+        self._pin.setChecked(self._pinned is not None)  # the model decides
+        self.pin_requested.emit()
+
     @property
     def page(self) -> QWidget | None:
         """The facts shown now."""
@@ -115,6 +137,11 @@ class Inspector(QWidget):
         else:
             self._head(index.region.name, f"{index.region.kind} region")
             page = overview_page(index)
+        if self._pinned is not None and self._pinned[1] != selection and not selection.is_empty:
+            comparison_page(page, *self._pinned, index, selection)
+        self._pin.setChecked(self._pinned is not None)
+        self._pin.setEnabled(self._pinned is not None or not selection.is_empty)
+        page.hovered.connect(self.hovered)
         page.node_chosen.connect(self.node_chosen)
         page.unit_chosen.connect(self.unit_chosen)
         page.finish()

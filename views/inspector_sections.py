@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QGridLayout,
@@ -34,6 +34,7 @@ class Page(QWidget):
 
     node_chosen = Signal(str)
     unit_chosen = Signal(str)
+    hovered = Signal(str)  # a node or unit in one of its lists, "" for none
 
     def __init__(self) -> None:
         super().__init__()
@@ -76,8 +77,16 @@ class Page(QWidget):
     def table(self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str = "") -> Table:
         """A list whose rows can be chosen; the first column is the name that is told."""
         made = Table(name, columns, rows, current)
+        made.hovered.connect(self.hovered)
         self._column.addWidget(made)
         return made
+
+    def put_first(self, title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+        """A list above everything else, as tall as it is."""
+        made = Table(title, columns, rows, "", len(rows))
+        made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        for place, widget in enumerate((label(title, "heading"), made, line())):
+            self._column.insertWidget(place, widget)
 
     def code(self, text: str, theme: Theme) -> None:
         """A line of code."""
@@ -92,8 +101,11 @@ class Table(QTreeWidget):
     """A small list, as tall as its rows up to a limit."""
 
     chosen = Signal(str)
+    hovered = Signal(str)  # the first column of the row under the mouse, "" for none
 
-    def __init__(self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str) -> None:
+    def __init__(
+        self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str, most: int = _MAX_ROWS
+    ) -> None:
         super().__init__()
         self.setAccessibleName(name)
         self.setObjectName(name)
@@ -118,10 +130,17 @@ class Table(QTreeWidget):
         for column in range(len(columns) - 1):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             self.setColumnWidth(column, 122 if column == 0 else 128)
-        shown = min(len(rows), _MAX_ROWS)
+        shown = min(len(rows), most)
         self.setFixedHeight(32 + shown * _ROW_HEIGHT)
+        self.setMouseTracking(True)
+        self.itemEntered.connect(lambda item, column: self.hovered.emit(item.text(0)))
         self.itemClicked.connect(lambda item, column: self.chosen.emit(item.text(0)))
         self.itemActivated.connect(lambda item, column: self.chosen.emit(item.text(0)))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Nothing is under the mouse."""
+        super().leaveEvent(event)
+        self.hovered.emit("")
 
     def sizeHint(self) -> QSize:
         """Any width."""

@@ -16,10 +16,12 @@ from app.settings import Settings
 from app.sources.gallery import examples
 from app.worker.protocol import Ready, StageFinished, StageStarted, WorkerDied
 from compiler.report import Report
-from views.actions import Commands, build_menus
+from views.actions import build_menus
+from views.commands import commands_of
 from views.compile_control import CompileControl, Request
-from views.dialogs import Dialogs, about_dialog, shortcuts_dialog
+from views.dialogs import Dialogs
 from views.documents import Document, DocumentTabs, Layouts
+from views.filter_bar import FilterRow
 from views.find_control import FindControl
 from views.icons import icon
 from views.jobs import Job
@@ -30,14 +32,13 @@ from views.recent import RecentSources
 from views.session_control import SessionControl
 from views.start_page import StartPage, samples
 from views.status import StatusFields
-from views.style import application, apply_theme, focus, system_is_dark
+from views.style import application, apply_theme, system_is_dark
 from views.theme import Theme, by_name
 from views.toolbar import Toolbar
 from views.worker_bridge import ClientFactory, WorkerBridge
 
 if TYPE_CHECKING:
     from app.meter import Meter
-    from views.canvas import GraphCanvas
     from views.compare_control import CompareControl
     from views.index import RegionIndex
     from views.numerics_control import NumericsControl
@@ -50,6 +51,7 @@ _REPORT_ACTIONS = (
     "what_if", "check_numerics", "compare_file", "compare_before", "compare_compilers",
     "save", "save_as", "export", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
     "focus_units", "focus_graph", "focus_inspector", "focus_panels", "next_panel", "panel_before",
+    "pin", "add_filter", "clear_filters",
 )
 
 
@@ -92,10 +94,10 @@ class MainWindow(QMainWindow):
         self.session = SessionControl(self._dialogs, self._layouts, self)
         self._build_widgets()
         self.compile_control = CompileControl(self.bridge, settings, self._dialogs.agree, self)
-        self._actions = build_menus(self, self._commands())
-        self.finder = FindControl(self, self._actions, lambda: self._workspace, self._theme)
-        self._actions.themes[settings.theme].setChecked(True)
-        self.recent = RecentSources(settings, self.start_page, self._actions.recent, self.open_path)
+        self.menus = build_menus(self, commands_of(self))
+        self.finder = FindControl(self, self.menus, lambda: self._workspace, self._theme)
+        self.menus.themes[settings.theme].setChecked(True)
+        self.recent = RecentSources(settings, self.start_page, self.menus.recent, self.open_path)
         self._connect()
         self.recent.show()
         self.show_start_page()
@@ -152,6 +154,7 @@ class MainWindow(QMainWindow):
         """Back to the gallery; the report stays loaded."""
         if self._workspace is not None:
             self._workspace.docks.show(False)
+        self.filters.show_while_needed(False)
         self._stack.setCurrentWidget(self.start_page)
         self.start_page.setFocus()
         self._enable_report_actions(False)
@@ -162,6 +165,7 @@ class MainWindow(QMainWindow):
         self._stack.setCurrentWidget(self.workspace.graph)
         self.workspace.graph.canvas.setFocus()
         self.workspace.docks.show(True)
+        self.filters.show_while_needed(True)
         self._enable_report_actions(True)
         self.toolbar.set_searchable(True)
 
@@ -182,7 +186,7 @@ class MainWindow(QMainWindow):
     def set_theme(self, name: str) -> None:
         """Use the theme called ``name`` ("system", "light", "dark") from now on."""
         self.settings.theme = name
-        self._actions.themes[name].setChecked(True)
+        self.menus.themes[name].setChecked(True)
         self._apply_theme(by_name(name, system_is_dark()))
 
     @property
@@ -233,6 +237,9 @@ class MainWindow(QMainWindow):
             column.addWidget(widget)
         column.addWidget(self._stack, 1)
         self.setCentralWidget(centre)
+        self.filters = FilterRow(theme, self)
+        self.addToolBarBreak()
+        self.addToolBar(self.filters)
         self.meter = MeterBar(theme)
         self.statusBar().addPermanentWidget(self.meter)
         self.status = StatusFields(self.statusBar(), self.bridge)
@@ -252,10 +259,10 @@ class MainWindow(QMainWindow):
         if state := self.settings.splitters.get("inspector"):
             made.inspector.splitter.restoreState(state)
         for dock in made.docks.all:
-            self._actions.docks.addAction(dock.toggleViewAction())
+            self.menus.docks.addAction(dock.toggleViewAction())
         panels = made.panels
         titles = [panels.title(place) for place in range(panels.count())]
-        actions = self._actions.add_panels(titles, lambda place: made.show_panel(panels.page(place)))
+        actions = self.menus.add_panels(titles, lambda place: made.show_panel(panels.page(place)))
         for button, action in zip(panels.rail.buttons, actions, strict=True):
             button.set_keys(action.shortcut().toString())
         self._enable_report_actions(self._stack.currentWidget() is not self.start_page)
@@ -263,6 +270,7 @@ class MainWindow(QMainWindow):
             made.panels.add_message(message)
         self.messages.posted.connect(made.panels.add_message)
         made.message.connect(self.post)
+        self.filters.follow(made.filters)
         made.region_changed.connect(self.toolbar.search.clear)
         made.panels.run.sample_requested.connect(lambda: self.open_path(str(samples()[0])))
         self._run_control = RunControl(self.bridge, made.panels.run, bool(samples()), self)
@@ -272,65 +280,26 @@ class MainWindow(QMainWindow):
         self._numerics = NumericsControl(self.bridge, lambda: self._loaded, self)
         self._numerics.message.connect(self.post)
         self._numerics.checked.connect(self._numerics_checked)
-        made.graph.numerics_requested.connect(self._check_numerics)
+        made.graph.numerics_requested.connect(self.check_numerics)
         self._compare = CompareControl(made.panels.compare, self.compile_control.start, self._dialogs, self)
         self._compare.message.connect(self.post)
         self._compare.compared.connect(lambda _: made.show_panel(made.panels.compare))
         self._compare.show_requested.connect(lambda report: self.open_report(report, report.source))
         return made
 
-    def _commands(self) -> Commands:
-        def canvas() -> GraphCanvas:
-            return self.workspace.graph.canvas
-
-        return Commands(
-            open=self._open,
-            save=self.session.save,
-            save_as=self.session.save_as,
-            next_report=lambda: self.tabs.step(1),
-            close_report=lambda: self._close_document(self.session.current),
-            export=self._export,
-            start_page=self.show_start_page,
-            compile=self.compile,
-            cancel=self._escape,
-            what_if=lambda: self.compare_control.what_if(self.bridge, self._theme, self),
-            check_numerics=self._check_numerics,
-            compare_file=lambda: self.compare_control.with_session(),
-            compare_before=lambda: self.compare_control.with_before(),
-            compare_compilers=lambda: self.compare_control.with_other_compiler(),
-            run=lambda: self.workspace.panels.run.toggle_run(),
-            replay=lambda: self.workspace.panels.run.switch.click(),
-            find=lambda: focus(self.toolbar.search),
-            find_next=lambda: canvas().next_match(),
-            find_anything=lambda: self.finder.open(),
-            source=lambda: focus(self.toolbar.source),
-            fit=lambda: canvas().fit(),
-            zoom_in=lambda: canvas().zoom_in(),
-            zoom_out=lambda: canvas().zoom_out(),
-            back=lambda: self.workspace.selection.back(),
-            forward=lambda: self.workspace.selection.forward(),
-            focus_units=lambda: self.workspace.reveal(0, self.workspace.units.table),
-            focus_graph=lambda: canvas().setFocus(),
-            focus_inspector=lambda: self.workspace.reveal(1, self.workspace.inspector.kernel_panel.code),
-            focus_panels=lambda: self.workspace.reveal(2, self.workspace.panels.rail),
-            step_panel=lambda by: self.workspace.step_panel(by),
-            set_theme=self.set_theme,
-            tour=self.take_tour,
-            about=lambda: about_dialog(self, self._theme, self.status.versions()).exec(),
-            shortcuts=lambda: shortcuts_dialog(self, self._actions.shortcuts()).exec(),
-        )
-
     def _connect(self) -> None:
         bar, start = self.toolbar, self.start_page
         bar.compile_requested.connect(self.compile)
         bar.cancel_requested.connect(self.compile_control.cancel)
-        bar.open_requested.connect(self._open)
+        bar.open_requested.connect(self.ask_and_open)
         bar.home_requested.connect(self.show_start_page)
         bar.theme_requested.connect(lambda: self.set_theme("light" if self._theme.is_dark else "dark"))
+        for asked in (bar.filter_requested, self.filters.bar.add_wanted):
+            asked.connect(lambda: self.finder.open_filters())
         bar.search_changed.connect(self._search)
         bar.search_next.connect(lambda: self.workspace.graph.canvas.next_match())
         self.progress.cancel_requested.connect(self.compile_control.cancel)
-        start.open_requested.connect(self._open)
+        start.open_requested.connect(self.ask_and_open)
         start.path_chosen.connect(self.open_path)
         start.tour_requested.connect(self.take_tour)
         start.example_chosen.connect(self._compile_example)
@@ -343,7 +312,7 @@ class MainWindow(QMainWindow):
         self.session.open_failed.connect(self.recent.forget)
         self.session.changed.connect(self._retitle)
         self.tabs.document_chosen.connect(self._show_document)
-        self.tabs.close_requested.connect(self._close_document)
+        self.tabs.close_requested.connect(self.close_document)
         self.session.saved.connect(lambda path: self.statusBar().showMessage(f"Saved {path.name}", 4000))
         bridge = self.bridge
         bridge.ready.connect(self._worker_ready)
@@ -376,7 +345,8 @@ class MainWindow(QMainWindow):
             self._fill(document, document.layouts())
             self.toolbar.show_report(document.report)
 
-    def _close_document(self, document: Document | None) -> None:
+    def close_document(self, document: Document | None) -> None:
+        """Close a report, asking about what is not saved."""
         if document is None or not self.session.close_document(document) or self.session.current is not None:
             return
         if self.session.documents:
@@ -427,7 +397,8 @@ class MainWindow(QMainWindow):
             self.compare_control.pair(before, report)
         self.recent.remember(request.source)
 
-    def _check_numerics(self) -> None:
+    def check_numerics(self) -> None:
+        """Compare every group of the report shown with float64."""
         if self._numerics is not None and self.session.report is not None:
             self._numerics.check(self.session.report)
 
@@ -477,12 +448,14 @@ class MainWindow(QMainWindow):
 
     # Small things
 
-    def _open(self) -> None:
+    def ask_and_open(self) -> None:
+        """Ask for a file and open it."""
         path = self._dialogs.open_file()
         if path:
             self.open_path(path)
 
-    def _export(self) -> None:
+    def export_graph(self) -> None:
+        """Ask for a place and write the graph there."""
         region = self.workspace.graph.region
         path = self._dialogs.export_file(f"{region.name}.svg") if region is not None else ""
         if not path:
@@ -492,7 +465,8 @@ class MainWindow(QMainWindow):
         except OSError as error:
             self.post(Message("error", f"{path} cannot be written: {error}.", "Choose another folder."))
 
-    def _escape(self) -> None:
+    def escape(self) -> None:
+        """Cancel what goes on, else leave the search, else select nothing."""
         if self.compile_control.is_busy:
             self.compile_control.cancel()
         elif self.toolbar.search.hasFocus():
@@ -502,8 +476,8 @@ class MainWindow(QMainWindow):
             self._workspace.selection.clear()
 
     def _enable_report_actions(self, on: bool) -> None:
-        self._actions.enable(_REPORT_ACTIONS, on)
-        self._actions.enable(tuple(name for name in self._actions.by_name if name.startswith("panel_")), on)
+        self.menus.enable(_REPORT_ACTIONS, on)
+        self.menus.enable(tuple(name for name in self.menus.by_name if name.startswith("panel_")), on)
 
     def _layouts(self) -> Layouts:
         return self._workspace.graph.layout_bytes() if self._workspace is not None else dict
@@ -521,7 +495,7 @@ class MainWindow(QMainWindow):
         self._theme = theme
         apply_theme(application(), theme)
         parts = (self.toolbar, self.messages, self.progress, self.start_page, self.finder, self.meter, self.tabs)
-        for part in parts:
+        for part in (*parts, self.filters.bar):
             part.set_theme(theme)
         if self._workspace is not None:
             self._workspace.set_theme(theme)

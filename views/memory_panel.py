@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -71,8 +72,13 @@ class MemoryPanel(QWidget):
 
 def _make(index: RegionIndex) -> _Made:
     memory = index.region.memory
-    view = memory_view(memory, lambda node: index.group_colors.get(index.unit_of(node), -1))
-    return _Made(index, view, memory_text(memory, index))
+    text, drawn = memory_text(memory, index), memory
+    if index.kept is not None:
+        buffers = [buffer for buffer in memory.buffers if index.shows_node(buffer.node)]
+        drawn = msgspec.structs.replace(memory, buffers=buffers)
+        text = f"Drawn: {len(buffers):,} of {len(memory.buffers):,} buffers, as the filters leave them. {text}"
+    view = memory_view(drawn, lambda node: index.group_colors.get(index.unit_of(node), -1))
+    return _Made(index, view, text)
 
 
 def step_name(index: RegionIndex, step: int) -> str:

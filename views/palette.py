@@ -145,8 +145,10 @@ class Palette(QFrame):
         self._rows.theme = theme
         self.list.viewport().update()
 
-    def open(self, entries: list[Entry]) -> None:
+    def open(self, entries: list[Entry], hint: str = _HINT) -> None:
         """Ask, among these."""
+        self.line.setPlaceholderText(hint)
+        self.line.setAccessibleName(hint)
         self._entries = entries
         self._before = QApplication.focusWidget()
         self.line.clear()

@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from app.filters import Kept
 from compiler.report import Refusal, RefusalRule, Report
 from views import format as fmt
 
@@ -57,6 +58,7 @@ class RefusalsModel(QAbstractItemModel):
         super().__init__(parent)
         self._pairs: list[Pair] = []
         self._words: list[str] = []
+        self._kept: dict[str, Kept] | None = None
         self._order = (BYTES, Qt.SortOrder.DescendingOrder)
         self._rules: list[Rule] = []
 
@@ -69,6 +71,17 @@ class RefusalsModel(QAbstractItemModel):
         """Only pairs that have every word of ``text``."""
         self._words = text.lower().split()
         self._arrange()
+
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """Only pairs with a node that the filters leave, by region; None for all."""
+        self._kept = kept
+        self._arrange()
+
+    def _shows(self, pair: Pair) -> bool:
+        if self._kept is None:
+            return True
+        kept = self._kept.get(pair.region)
+        return kept is not None and (pair.refusal.a in kept.nodes or pair.refusal.b in kept.nodes)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Order the pairs under every rule by a column, and the rules too where it is bytes."""
@@ -94,7 +107,7 @@ class RefusalsModel(QAbstractItemModel):
         self.beginResetModel()
         by_rule: dict[RefusalRule, Rule] = {}
         for pair in self._pairs:
-            if all(word in pair.text for word in self._words):
+            if self._shows(pair) and all(word in pair.text for word in self._words):
                 rule = pair.refusal.rule
                 by_rule.setdefault(rule, Rule(rule)).pairs.append(pair)
         column, order = self._order

@@ -6,6 +6,7 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QLineEdit, QTreeView, QVBoxLayout, QWidget
 
+from app.filters import Kept
 from compiler.report import Report
 from views import format as fmt
 from views.refusals_model import BYTES, RefusalsModel
@@ -20,6 +21,7 @@ class RefusalsPanel(QWidget):
     """Filter box over the tree."""
 
     pair_chosen = Signal(str, str, str)  # region, and its two nodes
+    node_hovered = Signal(str, str)  # region, the first node of the pair under the mouse
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -56,6 +58,8 @@ class RefusalsPanel(QWidget):
             self.tree.setColumnWidth(section, width)
         self.tree.sortByColumn(BYTES, Qt.SortOrder.DescendingOrder)
         column.addWidget(self.tree, 1)
+        self.tree.setMouseTracking(True)
+        self.tree.entered.connect(self._entered)
         self.filter.textChanged.connect(self._filter)
         self.model.modelReset.connect(self._arranged)
         self.tree.selectionModel().currentRowChanged.connect(self._chosen)
@@ -68,6 +72,10 @@ class RefusalsPanel(QWidget):
         self._report = report
         if self.isVisible():
             self._fill()
+
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """Show what the filters leave."""
+        self.model.set_kept(kept)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Make the rows when they are first seen."""
@@ -101,6 +109,10 @@ class RefusalsPanel(QWidget):
         else:
             of_all = "" if shown == self.model.count else f" of {fmt.count(self.model.count)}"
             self._told.setText(f"{fmt.count(shown)}{of_all} pairs of neighbours are in different kernels")
+
+    def _entered(self, index: QModelIndex) -> None:
+        pair = self.model.pair(index)
+        self.node_hovered.emit(pair.region if pair else "", pair.refusal.a if pair else "")
 
     def _chosen(self, current: QModelIndex, previous: QModelIndex) -> None:
         pair = self.model.pair(current)

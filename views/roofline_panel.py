@@ -88,7 +88,7 @@ class RooflinePanel(QWidget):
 
 
 def _make(index: RegionIndex) -> _Made:
-    found = list(index.points.values())
+    found = [point for point in index.points.values() if index.shows_unit(point.unit)]
     target = index.report.target
     records = [_record(p) for p in sorted(found, key=lambda p: (-p.wasted_us, -p.time.us))]
     text = f"The bandwidth and rates of {target.title} are not known, so there are no roofs."

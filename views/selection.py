@@ -68,11 +68,13 @@ class SelectionModel(QObject):
     changed = Signal(object)  # Selection
     history_changed = Signal(bool, bool)  # can go back, can go forward
     hinted = Signal(object)  # Hint
+    pin_changed = Signal(object)  # the Selection that stays, or None
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._history = History()
         self._hint = Hint()
+        self.pinned: Selection | None = None
 
     @property
     def current(self) -> Selection:
@@ -89,6 +91,11 @@ class SelectionModel(QObject):
         if hint != self._hint:
             self._hint = hint
             self.hinted.emit(hint)
+
+    def toggle_pin(self) -> None:
+        """Keep what is selected in sight while the selection walks on; what was pinned is let go."""
+        self.pinned = None if self.pinned is not None or self.current.is_empty else self.current
+        self.pin_changed.emit(self.pinned)
 
     def clear(self) -> None:
         """Select nothing, staying in the region."""
@@ -107,6 +114,9 @@ class SelectionModel(QObject):
     def reset(self, selection: Selection) -> None:
         """Start over, as for another report."""
         self._history = History([selection])
+        if self.pinned is not None:
+            self.pinned = None
+            self.pin_changed.emit(None)
         self._tell()
 
     def _tell(self) -> None:

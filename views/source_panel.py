@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QVBoxLayout, QWidget
 
+from app.filters import Kept
 from app.source_heat import Heat, LineHeat, source_heat
 from compiler.report import Report
 from views import format as fmt
@@ -73,6 +74,7 @@ class SourcePanel(QWidget):
         self._report: Report | None = None
         self._heat: Heat | None = None
         self._job: Job | None = None
+        self._kept: dict[str, Kept] | None = None
         self._region = ""
         self._selection = Selection()
         as_panel(self)
@@ -114,6 +116,17 @@ class SourcePanel(QWidget):
         if self.isVisible():
             self._fill()
 
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """Time and nodes of what the filters leave."""
+        if kept is self._kept:
+            return
+        self._kept, self._heat = kept, None
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
+        if self.isVisible():
+            self._fill()
+
     def set_region(self, region: str) -> None:
         """Clicks select nodes of this region."""
         self._region = region
@@ -147,11 +160,11 @@ class SourcePanel(QWidget):
         return (self._heat or {}).get(str(self.files.currentData()), {})
 
     def _fill(self) -> None:
-        report = self._report
+        report, kept = self._report, self._kept
         if report is None or self._heat is not None or self._job is not None:
             return
         self._show_file()
-        self._job = Job(lambda cancelled: source_heat(report), self)
+        self._job = Job(lambda cancelled: source_heat(report, kept), self)
         self._job.done.connect(self._made)
         self._job.start()
 

@@ -6,12 +6,13 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
+from app.filters import Kept
 from compiler.report import Report, Trace, TraceEvent
 from views import format as fmt
 from views.charts.gantt import CPU_LANE, Band, Gantt, busy_share, lanes_of
 from views.index import group_colors
 from views.run_record import in_order, mode_title
-from views.theme import GROUP_COLORS, Theme
+from views.theme import GROUP_COLORS, Theme, mix
 from views.when_seen import WhenSeen
 from views.widgets import as_panel, label
 
@@ -58,9 +59,9 @@ class TimelinePanel(QWidget):
         self.gantt.set_theme(theme)
         self.gantt.set_bands(self.gantt.bands, _colors(theme))
 
-    def set_report(self, report: Report) -> None:
-        """Show the traces of another report."""
-        self._content.request(lambda: bands_of(report))
+    def set_report(self, report: Report, kept: dict[str, Kept] | None = None) -> None:
+        """Show the traces of another report; work that the filters do not leave is faint."""
+        self._content.request(lambda: bands_of(report, kept))
 
     def show_unit(self, region: str, unit: str) -> None:
         """Mark the launches and kernels of a unit."""
@@ -79,11 +80,11 @@ class TimelinePanel(QWidget):
 
 
 def _colors(theme: Theme) -> list[QColor]:
-    """What the lanes' colour numbers stand for: launches, work of no group, then groups."""
-    return [theme.cpu_curve, theme.extern_border, *theme.group_colors]
+    """What the lanes' colour numbers stand for: launches, work of no group, groups, then what the filters hide."""
+    return [theme.cpu_curve, theme.extern_border, *theme.group_colors, mix(theme.surface, theme.muted, 0.16)]
 
 
-def bands_of(report: Report) -> list[Band]:
+def bands_of(report: Report, kept: dict[str, Kept] | None = None) -> list[Band]:
     """The traces of a report, eager's first."""
     numbers = {
         f"{region.name}/{group}": 2 + number % GROUP_COLORS
@@ -92,6 +93,9 @@ def bands_of(report: Report) -> list[Band]:
     }
 
     def number_of(event: TraceEvent) -> int:
+        region, _, unit = event.unit.partition("/")
+        if kept is not None and (region not in kept or unit not in kept[region].units):
+            return 2 + GROUP_COLORS
         return 0 if event.lane == CPU_LANE else numbers.get(event.unit, 1)
 
     order = {mode: place for place, mode in enumerate(in_order(trace.mode for trace in report.traces))}

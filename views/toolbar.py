@@ -23,6 +23,7 @@ class Toolbar(QToolBar):
     open_requested = Signal()
     home_requested = Signal()
     theme_requested = Signal()
+    filter_requested = Signal()
     search_changed = Signal(str)
     search_next = Signal()
 
@@ -82,6 +83,11 @@ class Toolbar(QToolBar):
         self.search.textChanged.connect(self.search_changed)
         self.search.returnPressed.connect(self.search_next)
         self.addWidget(self.search)
+        self._filter = icon_button(
+            "filter", "Filter every panel by op, dtype, module, group or time (Ctrl+Shift+F)",
+            self.filter_requested.emit, theme,
+        )  # fmt: skip
+        self.addWidget(self._filter)
         self.addWidget(icon_button("theme", "Light or dark", self.theme_requested.emit, theme))
         self.setIconSize(QSize(18, 18))
         self.set_compiling(False)
@@ -139,3 +145,4 @@ class Toolbar(QToolBar):
     def set_searchable(self, on: bool) -> None:
         """There is a graph to search."""
         self.search.setEnabled(on)
+        self._filter.setEnabled(on)

@@ -23,6 +23,7 @@ class TopologyPage(QWidget):
 
     unit_chosen = Signal(str, str)  # region, unit
     node_chosen = Signal(str, str)  # region, FX node
+    unit_hovered = Signal(str)  # "region/unit", "" for none
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,6 +43,7 @@ class TopologyPage(QWidget):
         left.addWidget(self._missing)
         self.view = TopologyView(theme)
         self.view.node_chosen.connect(self._chosen)
+        self.view.node_hovered.connect(self._pointed)
         left.addWidget(self.view, 1)
         row.addLayout(left, 1)
         self._fit = icon_button("fit", "Fit the CUDA Graph (F)", self.view.fit, theme)
@@ -107,11 +109,17 @@ class TopologyPage(QWidget):
         if index is not None:
             for region in index.report.regions:
                 for group, number in group_colors(region.groups).items():
+                    if region.name == index.region.name and not index.shows_unit(group):
+                        continue  # grey, as what has no group
                     colors[f"{region.name}/{group}"] = theme.group_colors[number % len(theme.group_colors)]
         self.view.set_scene(TopologyScene(self._nodes, layout, colors))
         self.view.choose(keep, reveal=False)
         self.view.show_units(self._units)
         self._fill_details()
+
+    def _pointed(self, place: int) -> None:
+        node = self._nodes[place] if 0 <= place < len(self._nodes) else None
+        self.unit_hovered.emit(f"{node.region}/{node.unit}" if node is not None and node.unit else "")
 
     def _chosen(self, place: int) -> None:
         self._fill_details()

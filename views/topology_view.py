@@ -73,6 +73,7 @@ class TopologyView(CanvasView):
     """Pans and zooms like the graph canvas."""
 
     node_chosen = Signal(int)  # position in the list of nodes
+    node_hovered = Signal(int)  # the same, -1 for none
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, theme)
@@ -263,6 +264,7 @@ class TopologyView(CanvasView):
         self.viewport().setCursor(shape)
         if place != self._hovered:
             self._hovered = place
+            self.node_hovered.emit(place)
             where = self.viewport().mapToGlobal(at.toPoint())
             QToolTip.showText(where, self._tip(place), self.viewport())
             self.viewport().update()

@@ -38,6 +38,7 @@ class UnitsPanel(QWidget):
     """Filter box over the table."""
 
     unit_chosen = Signal(str)
+    unit_hovered = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -61,6 +62,7 @@ class UnitsPanel(QWidget):
         column.addWidget(self.table, 1)
         self.filter.textChanged.connect(self.table.set_filter)
         self.table.moved.connect(self.unit_chosen)
+        self.table.hovered.connect(self.unit_hovered)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The columns share the new room."""
@@ -110,7 +112,7 @@ class UnitsPanel(QWidget):
         if self.table.isColumnHidden(_ERROR) == bool(index.errors):
             self.table.setColumnHidden(_ERROR, not index.errors)
             self._share_room()
-        records = [_record(unit, index, theme) for unit in index.schedule]
+        records = [_record(unit, index, theme) for unit in index.schedule if index.shows_unit(unit.name)]
         self.table.set_records(records, lambda record: _text(index.units[record.target], index))
 
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 from compiler.report import Report
 from views.bottom_panel import BottomPanel
 from views.docks import Docks
+from views.filters import FilterStack
 from views.graph_panel import GraphPanel
 from views.index import RegionIndex
 from views.inspector import Inspector
@@ -31,6 +32,7 @@ class Workspace(QObject):
         self._report: Report | None = None
         self._indexes: dict[str, RegionIndex] = {}
         self.selection = SelectionModel(self)
+        self.filters = FilterStack(self)
         self.graph = GraphPanel(theme)
         self.units = UnitsPanel(theme)
         self.inspector = Inspector(theme)
@@ -54,6 +56,7 @@ class Workspace(QObject):
         """Show another report; ``layouts`` are those its session kept, ``indexes`` those of its regions."""
         self._report = report
         self._indexes = indexes
+        self.filters.set_report(report)
         self.panels.set_report(report)
         self.graph.set_report(report, layouts)
 
@@ -63,6 +66,7 @@ class Workspace(QObject):
             return
         self._indexes = {region.name: RegionIndex(self._report, region) for region in self._report.regions}
         self.panels.set_report(self._report)
+        self.filters.refresh()
         if self.index is not None:
             self._show_region(self.index)
             self._selected(self.selection.current)
@@ -125,7 +129,40 @@ class Workspace(QObject):
         self.docks.panels.show()
         self.panels.step(by)
 
+    def _filtered(self) -> None:
+        """Other filters: the same selection, in panels that show something else."""
+        kept = self.filters.kept
+        self._indexes = {
+            name: index.keeping(kept.get(name) if kept is not None else None) for name, index in self._indexes.items()
+        }
+        self.graph.set_kept(kept)
+        if self._report is None or self.index is None or self.graph.regions != self._report.regions:
+            return  # a report that is about to be shown
+        self.panels.set_kept(self._report, kept)
+        self._show_region(self.index)
+        self._selected(self.selection.current)
+
+    def _pinned(self, pinned: Selection | None) -> None:
+        self.graph.set_pinned(pinned)
+        index = self._indexes.get(pinned.region) if pinned is not None else None
+        self.inspector.set_pinned((index, pinned) if index is not None and pinned is not None else None)
+
+    def _hint_name(self, region: str, name: str) -> None:
+        """A panel has the mouse over a unit or node; only those of the region shown can be pointed at."""
+        index = self.index
+        if index is None or region not in ("", index.region.name):
+            self._hint_nodes(frozenset())
+            return
+        unit = index.units.get(name)
+        self._hint_nodes(frozenset(unit.nodes) if unit is not None else frozenset((name,)) & index.nodes.keys())
+
     def _connect(self) -> None:
+        self.filters.changed.connect(self._filtered)
+        self.selection.pin_changed.connect(self._pinned)
+        self.inspector.pin_requested.connect(self.selection.toggle_pin)
+        for told in (self.units.unit_hovered, self.inspector.hovered):
+            told.connect(lambda name: self._hint_name("", name))
+        self.panels.hovered.connect(self._hint_name)
         graph, inspector = self.graph, self.inspector
         graph.region_changed.connect(self._region_changed)
         graph.node_clicked.connect(self.select_node)

@@ -51,7 +51,7 @@ def compared(qtbot: QtBot, window: MainWindow, start: Callable[[], object]) -> N
 
 
 def trigger(window: MainWindow, name: str) -> Callable[[], None]:
-    return window._actions.by_name[name].trigger
+    return window.menus.by_name[name].trigger
 
 
 def test_with_a_session_shows_who_grouped_what_and_selects(

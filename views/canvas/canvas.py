@@ -125,6 +125,21 @@ class GraphCanvas(CanvasView):
             self._marks = self._marks.hinting(hinted)
             self.viewport().update()
 
+    def keep_nodes(self, names: Iterable[str] | None) -> None:
+        """Dims every node but these, as the filters say; None dims none."""
+        if self._scene is not None:
+            index = self._scene.index
+            kept = None if names is None else np.array(sorted(index[n] for n in names if n in index), np.int64)
+            self._marks = self._marks.keeping(kept)
+            self.viewport().update()
+
+    def pin_nodes(self, names: Iterable[str]) -> None:
+        """Marks nodes that stay marked while the selection walks on."""
+        if self._scene is not None:
+            index = self._scene.index
+            self._marks = self._marks.pinning(sorted(index[name] for name in names if name in index))
+            self.viewport().update()
+
     def select_group(self, name: str) -> None:
         """Highlights a group, or an extern call; an unknown or empty name selects nothing."""
         scene = self._scene

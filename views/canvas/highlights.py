@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPainter
 
 from views.canvas.camera import Camera
-from views.canvas.painting import ScenePainter
+from views.canvas.painting import Indices, ScenePainter
 from views.canvas.scene import NOTHING
 
 
@@ -28,6 +28,8 @@ class Highlights:
     found: tuple[int, ...] = ()
     found_groups: tuple[int, ...] = ()
     searching: bool = False
+    kept: Indices | None = field(default=None, compare=False)  # what the filters leave; None is everything
+    pinned: tuple[int, ...] = ()
     current: int = NOTHING  # the match that was gone to
 
     @property
@@ -60,6 +62,14 @@ class Highlights:
         """With other search matches."""
         return replace(self, found=tuple(nodes), found_groups=tuple(groups), searching=searching, current=NOTHING)
 
+    def keeping(self, nodes: Indices | None) -> Highlights:
+        """With what the filters leave; None for everything."""
+        return replace(self, kept=nodes)
+
+    def pinning(self, nodes: Sequence[int]) -> Highlights:
+        """With nodes that stay marked while the selection walks."""
+        return replace(self, pinned=tuple(nodes))
+
     def at_match(self, node: int) -> Highlights:
         """With another match gone to."""
         return replace(self, current=node)
@@ -70,6 +80,9 @@ class Highlights:
         x, y = camera.to_scene(0, 0)
         window = (x, y, x + size.width() / camera.scale, y + size.height() / camera.scale)
         seen = scene.scene.node_blocks.touching(window)
+        if self.kept is not None:
+            painter.fillRect(QRectF(0, 0, size.width(), size.height()), palette.dim)
+            scene.paint_again(painter, camera, np.intersect1d(seen, self.kept))
         if self.searching:
             painter.fillRect(QRectF(0, 0, size.width(), size.height()), palette.dim)
             found = np.intersect1d(seen, np.array(self.found, np.int64))
@@ -83,6 +96,9 @@ class Highlights:
             scene.paint_cone(painter, camera, self.cone, window, palette.selection)
         for box in self.boxes:
             scene.paint_group_outline(painter, camera, box, palette.selection)
+        if self.pinned:
+            pinned = np.intersect1d(seen, np.array(self.pinned, np.int64))
+            scene.paint_outlines(painter, camera, pinned, palette.theme.accent, 3.0)
         if self.group >= 0:
             scene.paint_group_outline(painter, camera, self.group, palette.selection)
         if self.node >= 0:

@@ -95,6 +95,7 @@ class Gantt(Chart):
     """Wheel zooms about the mouse, dragging pans, a double click fits; hovering tells, a click chooses."""
 
     event_chosen = Signal(object)  # TraceEvent
+    unit_hovered = Signal(str)  # "region/unit" of the event under the mouse, "" for none
 
     def __init__(self, theme: Theme) -> None:
         super().__init__("Timeline of CPU launches and GPU kernels", theme)
@@ -366,6 +367,7 @@ class Gantt(Chart):
                 self._look((low + by, high + by))
         found = self.event_at(event.position())
         self.setCursor(Qt.CursorShape.PointingHandCursor if found else Qt.CursorShape.ArrowCursor)
+        self.unit_hovered.emit(self._bands[found[0]].trace.events[found[1]].unit if found else "")
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -383,6 +385,7 @@ class Gantt(Chart):
     def leaveEvent(self, event: object) -> None:
         """No tip without a mouse."""
         self._mouse = None
+        self.unit_hovered.emit("")
         self.update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

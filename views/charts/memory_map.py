@@ -47,6 +47,7 @@ class MemoryMap(Chart):
     """Hovering a buffer tells its kernels and draws its life on the curve, a click chooses it."""
 
     node_chosen = Signal(str)
+    node_hovered = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__("Memory over the schedule", theme)
@@ -260,8 +261,9 @@ class MemoryMap(Chart):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The buffer or step below the mouse."""
         self._mouse = event.position()
-        pointing = self._place_at(self._mouse) >= 0
-        self.setCursor(Qt.CursorShape.PointingHandCursor if pointing else Qt.CursorShape.ArrowCursor)
+        place = self._place_at(self._mouse)
+        self.setCursor(Qt.CursorShape.PointingHandCursor if place >= 0 else Qt.CursorShape.ArrowCursor)
+        self.node_hovered.emit(self._view.rows.buffers[place].node if place >= 0 else "")
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -273,6 +275,7 @@ class MemoryMap(Chart):
     def leaveEvent(self, event: object) -> None:
         """No tip without a mouse."""
         self._mouse = None
+        self.node_hovered.emit("")
         self.update()
 
 

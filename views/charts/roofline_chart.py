@@ -56,6 +56,7 @@ class RooflineChart(Chart):
     """Measured units are filled, estimated ones hollow and on the roof by definition. A click chooses a unit."""
 
     unit_chosen = Signal(str)
+    unit_hovered = Signal(str)
 
     def __init__(self, theme: Theme) -> None:
         super().__init__("Roofline", theme)
@@ -207,8 +208,9 @@ class RooflineChart(Chart):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The unit near the mouse."""
         self._mouse = event.position()
-        pointing = self._nearest(self._mouse) is not None
-        self.setCursor(Qt.CursorShape.PointingHandCursor if pointing else Qt.CursorShape.ArrowCursor)
+        found = self._nearest(self._mouse)
+        self.setCursor(Qt.CursorShape.PointingHandCursor if found else Qt.CursorShape.ArrowCursor)
+        self.unit_hovered.emit(found.unit if found is not None else "")
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -220,6 +222,7 @@ class RooflineChart(Chart):
     def leaveEvent(self, event: object) -> None:
         """No tip without a mouse."""
         self._mouse = None
+        self.unit_hovered.emit("")
         self.update()
 
 
