@@ -42,7 +42,7 @@ class Inspector(QWidget):
         column.setSpacing(0)
         head = QHBoxLayout()
         head.setContentsMargins(14, 10, 8, 8)
-        head.setSpacing(8)
+        head.setSpacing(5)
         self._swatch = QLabel()
         head.addWidget(self._swatch)
         self.title = ElidedLabel("", "strong")
