@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.layout.graph_layout import FloatArray, GraphLayout, IntArray, NodeStyle
 from app.layout.labels import SHAPE_PX, TITLE_HEIGHT, Size, node_size, node_title
 from app.layout.layered import Items, Link, Spacing
+from app.layout.memory import paused_collector
 from app.layout.module_tree import Entry, Exit, Inner, ModuleTree, build_module_tree
 from app.layout.ranks import Cancelled, poll, rank_items, topological_order
 from app.layout.series import arrange_in_series
@@ -109,22 +110,24 @@ class ModuleLayouts:
         self.edges = np.array(
             [(p, c) for c, producers in enumerate(self.tree.inputs) for p in producers], np.int32
         ).reshape(-1, 2)
-        self._known: dict[object, _Shape] = {}
+        self._known: dict[object, _Shape] = {}  # by looks; shapes are kept for good, so that their ids stay theirs
+        self._seen: dict[object, _Shape] = {}  # by box and children
 
     def first_folding(self) -> Folding:
-        """Outer boxes open as long as few things are shown, stacks by one of their modules."""
-        folding, shown = Folding(), len(self.tree.containers[0].children)
-        level = [0]
+        """Outer boxes open, the small ones first, as long as few things are shown; stacks are closed."""
+        containers = self.tree.containers
+        opened: set[str] = set()
+        shown, level = len(containers[0].children), [0]
         while level:
-            inside = [~child for number in level for child in self.tree.containers[number].children if child < 0]
-            more = [number for number in inside if not self.tree.containers[number].is_stack]
-            added = sum(len(self.tree.containers[number].children) for number in more)
-            if not more or shown + added > _FEW:
-                break
-            shown += added
-            folding = Folding(folding.opened | {self.tree.containers[number].key for number in more})
+            inside = [~child for number in level for child in containers[number].children if child < 0]
+            more: list[int] = []
+            for number in sorted(inside, key=lambda number: len(containers[number].children)):
+                if not containers[number].is_stack and shown + len(containers[number].children) <= _FEW:
+                    shown += len(containers[number].children)
+                    more.append(number)
+            opened |= {containers[number].key for number in more}
             level = more
-        return folding
+        return Folding(frozenset(opened))
 
     def revealing(self, folding: Folding, node: int) -> Folding:
         """The folding with everything around a node open."""
@@ -139,7 +142,8 @@ class ModuleLayouts:
     def lay_out(self, folding: Folding, cancelled: Cancelled | None = None) -> NestedLayout:
         """Coordinates in a folding. Raises LayoutCancelled."""
         poll(cancelled)
-        return _Assembly(self, folding, cancelled).run()
+        with paused_collector():
+            return _Assembly(self, folding, cancelled).run()
 
     def shape(self, number: int, folding: Folding, cancelled: Cancelled | None) -> _Shape:
         """A box and everything in it."""
@@ -152,6 +156,10 @@ class ModuleLayouts:
         children = tuple(
             self.sizes[child] if child >= 0 else self.shape(~child, folding, cancelled) for child in chosen
         )
+        # Most boxes are as they were: their children are the very same shapes.
+        same = (number, single, tuple(id(child) for child in children if isinstance(child, _Shape)))
+        if (seen := self._seen.get(same)) is not None:
+            return seen
         lines = _Lines.of(box.inner, box.entries, box.exits, children, single)
         title = title_width(box.title, box.type_name) if number else 0.0
         looks = tuple(child if isinstance(child, Size) else id(child) for child in children)
@@ -160,6 +168,7 @@ class ModuleLayouts:
         if known is None:
             made = _lay_out_box(children, lines, title, bool(number), cancelled)
             known = self._known[key] = replace(made, is_single=single)
+        self._seen[same] = known
         return known
 
     def _card(self, number: int) -> _Shape:
@@ -343,6 +352,7 @@ class _Assembly:
         self.twin = list(range(len(layouts.tree.containers)))  # the container that is drawn for one
         self.copy_of = np.full(count, -1, np.int32)  # which module of a stack that shows one, by its nodes
         self.stubs: list[tuple[float, float, str, int, int]] = []
+        self._known_around: dict[int, tuple[list[int], bool]] = {}
 
     def run(self) -> NestedLayout:
         """The whole region."""
@@ -449,8 +459,12 @@ class _Assembly:
         copies = self.copy_of[every]
         apart = (copies[:, 0] >= 0) & (copies[:, 1] >= 0) & (copies[:, 0] != copies[:, 1])
         drawn = np.flatnonzero((ends[:, 0] != ends[:, 1]) & ~apart)
+        # A module that stands for a stack shows its own edges, not those of all.
+        drawn = drawn[np.argsort((copies[drawn] > 0).any(axis=1), kind="stable")]
         keys = ends[drawn, 0].astype(np.int64) * len(self.layouts.names) + ends[drawn, 1]
-        _, first, counts = np.unique(keys, return_index=True, return_counts=True)
+        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+        own = np.where((copies[drawn] > 0).any(axis=1), 0, 1)
+        counts = np.maximum(np.bincount(places.reshape(-1), own, minlength=len(first)), 1)
         chosen = drawn[first]
         used: list[list[int]] = []
         cut: list[bool] = []
@@ -464,8 +478,14 @@ class _Assembly:
 
     def _pieces(self, producer: int, consumer: int) -> tuple[list[int], bool]:
         """The pieces of an edge: out of the boxes around the producer, across, into those around the consumer."""
-        containers = self.layouts.tree.containers
-        above, below = self._steps(producer), self._steps(consumer)
+        tree = self.layouts.tree
+        around, around_too = self._around(producer), self._around(consumer)
+        if around is around_too and around[1]:
+            first, shape = self.base[self.twin[tree.parent_of[producer]]]
+            line = Inner(tree.place_of[producer], 0, tree.place_of[consumer], 0)
+            return [first + piece for piece in shape.inner.get(line, ())], line in shape.cut or line not in shape.inner
+        above = [*around[0], producer] if around[1] else around[0]
+        below = [*around_too[0], consumer] if around_too[1] else around_too[0]
         level = 1
         while level < len(above) - 1 and level < len(below) - 1 and above[level] == below[level]:
             level += 1
@@ -480,7 +500,7 @@ class _Assembly:
             used += [first + piece for piece in leaving]
             way = place
         source = above[level]
-        ports = [containers[~box].inputs.get(source, 0) for box in below[level:-1]]
+        ports = [tree.containers[~box].inputs.get(source, 0) for box in below[level:-1]]
         ports.append(0)
         first, shape = self.base[self.twin[~above[level - 1]]]
         line = Inner(self._place_in(source), way, self._place_in(below[level]), ports[0])
@@ -495,15 +515,22 @@ class _Assembly:
             is_cut = is_cut or entry in shape.cut
         return used, is_cut
 
-    def _steps(self, node: int) -> list[int]:
-        """The boxes around a node from the region (~0) inwards, as far as they are open; then the node or box."""
-        containers, opened = self.layouts.tree.containers, self.folding.opened
-        found: list[int] = []
-        for number in reversed(self.layouts.tree.ancestors(node)):
-            found.append(~number)
-            if number and containers[self.twin[number]].key not in opened:
-                return found
-        return [*found, node]
+    def _around(self, node: int) -> tuple[list[int], bool]:
+        """The boxes around a node from the region (~0) inwards, as far as they are open, and the closed one if there is
+        one; whether there is none, so that the node itself is drawn."""
+        parent = self.layouts.tree.parent_of[node]
+        known = self._known_around.get(parent)
+        if known is None:
+            containers, opened = self.layouts.tree.containers, self.folding.opened
+            found: list[int] = []
+            is_shown = True
+            for number in reversed(self.layouts.tree.ancestors(node)):
+                found.append(~number)
+                if number and containers[self.twin[number]].key not in opened:
+                    is_shown = False
+                    break
+            known = self._known_around[parent] = found, is_shown
+        return known
 
     def _place_in(self, child: int) -> int:
         """A child's number in the box around it as that is drawn."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate
 
 import numpy as np
@@ -13,6 +10,7 @@ from app.layout.graph_layout import FloatArray, GraphLayout
 from app.layout.group_shape import INNER_STUB
 from app.layout.labels import stub_size
 from app.layout.layered import Arrangement, Items, Link, Spacing
+from app.layout.memory import paused_collector
 from app.layout.nets import Net, Nets, plan_nets
 from app.layout.ranks import Cancelled, poll, polled
 from app.layout.series import arrange_in_series
@@ -32,25 +30,11 @@ def layout_region(region: Region, *, cancelled: Cancelled | None = None) -> Grap
         LayoutCancelled: ``cancelled`` returned True.
     """
     poll(cancelled)
-    with _paused_collector():
+    with paused_collector():
         graph = build_units(region, cancelled)
         nets = plan_nets(graph, cancelled)
         poll(cancelled)
         return _Assembly(region, graph, nets).run(cancelled)
-
-
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Stops cyclic garbage collection meanwhile: layout makes many small objects and no cycles, and every full
-    collection would walk the whole report, which doubles the time.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Assembly:

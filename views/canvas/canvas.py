@@ -75,7 +75,7 @@ class GraphCanvas(CanvasView):
         camera = self._motion.goal or self._camera
         self._motion.stop()
         old = before.locate(anchor) if anchor else None
-        scene = make_scene(before.region, layout)
+        scene = before.with_layout(layout)
         marks, group = self._marks, before.layout.group_names[self._marks.group] if self._marks.group >= 0 else ""
         self._show_scene(scene)
         nodes = marks.nodes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
 from app.layout.labels import TITLE_HEIGHT
 from app.layout.nested import Box
@@ -85,6 +85,10 @@ def paint_titles(
         ink = ink_of(scene, palette, int(group))
         front = card_rect(box, rect)
         strip = QRectF(front.left(), front.top(), front.width(), TITLE_HEIGHT - 4)
+        if box.is_open:
+            painter.setPen(QPen(ink.border, 1.2))
+            painter.setBrush(ink.strip)
+            painter.drawPath(tab(strip, _ROUND))
         _mark(painter, QPointF(strip.left() + 13, strip.center().y()), box.is_open, ink)
         text = QRectF(strip.left() + 24, strip.top(), strip.width() - 34, strip.height())
         if box.is_open:
@@ -107,6 +111,17 @@ def _line(painter: QPainter, font: TextCache, text: str, where: QRectF, color: Q
     return font.draw_left(painter, text, where)
 
 
+def tab(strip: QRectF, radius: float) -> QPainterPath:
+    """A strip with round upper and square lower corners."""
+    size = 2 * radius
+    path = QPainterPath(strip.bottomLeft())
+    path.arcTo(QRectF(strip.left(), strip.top(), size, size), 180.0, -90.0)
+    path.arcTo(QRectF(strip.right() - size, strip.top(), size, size), 90.0, -90.0)
+    path.lineTo(strip.bottomRight())
+    path.closeSubpath()
+    return path
+
+
 def _mark(painter: QPainter, middle: QPointF, is_open: bool, ink: GroupInk) -> None:
     """A triangle: to the right where there is more inside, down where it is shown."""
     x, y, size = middle.x(), middle.y(), 3.6
@@ -115,5 +130,5 @@ def _mark(painter: QPainter, middle: QPointF, is_open: bool, ink: GroupInk) -> N
     else:
         points = [QPointF(x - size / 2, y - size), QPointF(x - size / 2, y + size), QPointF(x + size * 0.8, y)]
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(ink.swatch)
+    painter.setBrush(ink.text)
     painter.drawPolygon(QPolygonF(points))

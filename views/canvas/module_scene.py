@@ -8,10 +8,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from app.layout.graph_layout import NodeStyle
+from app.layout.graph_layout import GraphLayout, NodeStyle
 from app.layout.nested import Box, NestedLayout
 from app.overlays import Overlay
-from compiler.report import Node, NodeKind, Region
+from compiler.report import Node, NodeKind
 from views.canvas.block_index import BlockIndex
 from views.canvas.scene import CATEGORY, EXTERN, GROUPED, INPUT, NOTHING, OUTPUT, PARAMETER, PLAIN, RAMP, Scene
 from views.index import group_colors
@@ -22,9 +22,10 @@ _COLORS = 997  # numbers that module types are spread over; the palette repeats 
 class ModuleScene(Scene):
     """Nodes keep the colours of their fusion groups; boxes are coloured by the type of their module."""
 
-    def __init__(self, region: Region, layout: NestedLayout) -> None:
+    def _read_layout(self, layout: GraphLayout) -> None:
+        assert isinstance(layout, NestedLayout)
         self.nested = layout
-        super().__init__(region, layout)
+        super()._read_layout(layout)
         self.is_closed = np.array([not box.is_open for box in layout.boxes], bool)
         self.depth = np.array([box.depth for box in layout.boxes], np.int32)
         counts = np.diff(layout.edge_start)
@@ -49,6 +50,10 @@ class ModuleScene(Scene):
         return np.array([crc32((box.type_name or box.title).encode()) % _COLORS for box in self.boxes], np.int32)
 
     def _node_classes(self) -> NDArray[np.int32]:
+        return self._classes
+
+    @cached_property
+    def _classes(self) -> NDArray[np.int32]:
         numbers = group_colors(list(self.groups.values()))
         style = self.layout.node_style
         classes = np.full(len(self.nodes), PLAIN, np.int32)
@@ -115,6 +120,7 @@ class ModuleScene(Scene):
         return NOTHING
 
     def members(self, group: int) -> NDArray[np.int64]:
+        """Nodes in a box, shown or hidden."""
         return np.array(self.boxes[group].members, np.int64)
 
     def values_of(self, edge: int) -> list[Node]:

@@ -135,7 +135,7 @@ class ScenePainter:
             painter.setPen(_pen(ink.border, 1.2))
             painter.setBrush(ink.strip)
             if smooth:
-                painter.drawPath(_tab(strip))
+                painter.drawPath(module_boxes.tab(strip, _ROUND_GROUP))
             else:
                 painter.drawRect(strip)
             self._paint_title(painter, scene.layout.group_names[group], ink, strip)
@@ -337,8 +337,23 @@ class ScenePainter:
             painter.setPen(_pen(color, max(2.2, 1.4 / camera.scale)))
             pieces = scene.pieces_of(edges)
             painter.drawLines(self._lines.fill(segments(scene.pieces[pieces], _steps(max(camera.scale, 0.3)))))
-            self._paint_nodes(painter, np.append(ends, node).astype(np.int64), camera.scale)
-            self._outline(painter, ends.astype(np.int64), color, 1.6, camera.scale)
+            self._paint_ends(
+                painter, np.append(ends, node).astype(np.int64), ends.astype(np.int64), color, camera.scale
+            )
+
+    def _paint_ends(self, painter: QPainter, again: Indices, ends: Indices, color: QColor, scale: float) -> None:
+        """Nodes once more above the lines that reach them, with borders around some; boxes where they are hidden."""
+        scene = self.scene
+        if isinstance(scene, ModuleScene):
+            boxes = np.array(scene.boxes_of(ends.tolist()), np.int64)
+            module_boxes.paint_frames(painter, scene, self.palette, boxes, smooth=scale >= SCALE_SMOOTH, far=False)
+            if scale >= SCALE_TEXT:
+                self._paint_strips(painter, boxes, scale)
+            for box in boxes:
+                self._outline_group(painter, int(box), color, 1.6, scale)
+            again, ends = again[scene.nested.shown[again]], ends[scene.nested.shown[ends]]
+        self._paint_nodes(painter, again, scale)
+        self._outline(painter, ends, color, 1.6, scale)
 
     def paint_edge(self, painter: QPainter, camera: Camera, edge: int, color: QColor) -> None:
         """One edge with the boxes at its ends."""
@@ -348,8 +363,7 @@ class ScenePainter:
             painter.setPen(_pen(color, max(2.2, 1.4 / camera.scale)))
             pieces = scene.pieces[scene.pieces_of(np.array([edge], np.int64))]
             painter.drawLines(self._lines.fill(segments(pieces, _steps(max(camera.scale, 0.3)))))
-            self._paint_nodes(painter, ends, camera.scale)
-            self._outline(painter, ends, color, 1.6, camera.scale)
+            self._paint_ends(painter, ends, ends, color, camera.scale)
 
     def paint_cone(
         self,
@@ -397,14 +411,21 @@ class ScenePainter:
     def paint_group_outline(self, painter: QPainter, camera: Camera, group: int, color: QColor) -> None:
         """A border around a group's box."""
         with _SceneSpace(painter, camera):
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(_pen(color, max(2.4, 2.0 / camera.scale)))
-            painter.drawRoundedRect(QRectF(*(float(v) for v in self.scene.group_rect[group])), 10.0, 10.0)
+            self._outline_group(painter, group, color, 2.4, camera.scale)
 
     def paint_again(self, painter: QPainter, camera: Camera, nodes: Indices) -> None:
         """Draws some nodes once more, above a dimmed graph."""
         with _SceneSpace(painter, camera):
             self._paint_nodes(painter, nodes, camera.scale)
+
+    def _outline_group(self, painter: QPainter, group: int, color: QColor, width: float, scale: float) -> None:
+        scene = self.scene
+        rect = QRectF(*(float(v) for v in scene.group_rect[group]))
+        if isinstance(scene, ModuleScene):
+            rect = module_boxes.card_rect(scene.boxes[group], rect)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(_pen(color, max(width, 0.85 * width / scale)))
+        painter.drawRoundedRect(rect, _ROUND_GROUP, _ROUND_GROUP)
 
     def _outline(self, painter: QPainter, nodes: Indices, color: QColor, width: float, scale: float) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -431,17 +452,6 @@ class _SceneSpace:
 
     def __exit__(self, *_: object) -> None:
         self._painter.restore()
-
-
-def _tab(strip: QRectF) -> QPainterPath:
-    """A strip with round upper and square lower corners."""
-    size = 2 * _ROUND_GROUP
-    path = QPainterPath(strip.bottomLeft())
-    path.arcTo(QRectF(strip.left(), strip.top(), size, size), 180.0, -90.0)
-    path.arcTo(QRectF(strip.right() - size, strip.top(), size, size), 90.0, -90.0)
-    path.lineTo(strip.bottomRight())
-    path.closeSubpath()
-    return path
 
 
 def _steps(scale: float) -> int:

@@ -42,15 +42,18 @@ class Scene:
 
     def __init__(self, region: Region, layout: GraphLayout) -> None:
         self.region = region
-        self.layout = layout
-        self.index = {name: i for i, name in enumerate(layout.names)}
-        self.group_index = {name: i for i, name in enumerate(layout.group_names)}
         self.groups: dict[str, Group] = {group.name: group for group in region.groups}
         self.calls: dict[str, ExternCall] = {call.name: call for call in region.extern_calls}
         self.call_of_node = {name: call for call in region.extern_calls for name in call.nodes}
         self.nodes: list[Node] = region.nodes
+        self.index = {name: i for i, name in enumerate(layout.names)}
         self.titles = [node_title(node) for node in region.nodes]
         self.subtitles = [node_subtitle(node) for node in region.nodes]
+        self._read_layout(layout)
+
+    def _read_layout(self, layout: GraphLayout) -> None:
+        self.layout = layout
+        self.group_index = {name: i for i, name in enumerate(layout.group_names)}
         self.node_rect = layout.node_rect
         self.group_rect = layout.group_rect
         self.pieces = layout.pieces
@@ -116,11 +119,18 @@ class Scene:
         ends[self.layout.edge_pieces[start[1:][drawn] - 1]] = True
         return ends
 
+    def with_layout(self, layout: GraphLayout) -> Scene:
+        """The same region laid out otherwise; what does not depend on the layout is not read again."""
+        made = copy(self)
+        made.__dict__.pop("_edges_of_piece", None)
+        made._read_layout(layout)
+        return made
+
     def with_overlay(self, overlay: Overlay | None) -> Scene:
         """The same graph in the overlay's colours, or in its own for None."""
         made = copy(self)
         made.group_color = made._group_colors()
-        made.node_ink = made.node_class = made._node_classes()
+        made.node_ink = made.node_class
         if overlay is not None:
             made._lay_over(overlay)
         return made

@@ -1,0 +1,115 @@
+"""How long opening and closing modules takes, and whether what was clicked stays where it is, painted offscreen.
+
+Run with ``python -m tests.benchmarks.bench_modules``; prints a markdown table. A change is everything from the click to
+the finished widget with the new layout, minimap included: layout on a worker thread, scene, picture. CPU time is beside
+wall time, because other work on the machine lengthens the latter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from time import perf_counter, process_time
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import numpy as np
+from PySide6.QtWidgets import QApplication
+
+from app.layout.nested import Folding, ModuleLayouts
+from compiler.report import Region, Report
+from tests.fake_reports import H100, backward_region, transformer_region
+from views import theme
+from views.canvas.module_scene import ModuleScene
+from views.graph_panel import GraphPanel
+
+WIDTH, HEIGHT, TIMES = 1600, 1000, 9
+
+
+def change(panel: GraphPanel, act: Callable[[], None]) -> tuple[float, float]:
+    """Wall and CPU milliseconds until a change is on screen."""
+    made: list[str] = []
+    connection = panel.modules.ready.connect(lambda *_: made.append(""))
+    wall, cpu = perf_counter(), process_time()
+    act()
+    while not made:
+        QApplication.processEvents()
+    QApplication.processEvents()
+    took = ((perf_counter() - wall) * 1e3, (process_time() - cpu) * 1e3)
+    panel.modules.ready.disconnect(connection)
+    return took
+
+
+def corner(panel: GraphPanel, key: str) -> np.ndarray:
+    """Where a box's left top corner is in view pixels."""
+    assert panel.canvas.scene is not None
+    rect = panel.canvas.scene.locate(key)
+    assert rect is not None
+    return np.array(panel.canvas.camera.to_view(rect[0], rect[1]))
+
+
+def rows(region: Region) -> None:
+    """A row for each state in which one box is opened and closed again."""
+    panel = GraphPanel(theme.light())
+    panel.resize(WIDTH, HEIGHT)
+    panel.show()
+    panel.set_report(Report("fusescope", "benchmark", H100, regions=[region]), {})
+    started = process_time()
+    layouts = ModuleLayouts(region)
+    tree_ms = (process_time() - started) * 1e3
+    panel.show_grouping("modules")
+    change(panel, lambda: panel.modules.close_all(region))
+    stacks = [box for box in layouts.tree.containers if box.is_stack]
+    stack = max(stacks, key=lambda box: len(box.members))
+    around: list[str] = []
+    number = layouts.number_of[stack.key]
+    while (number := layouts.tree.containers[number].parent) > 0:
+        around.append(layouts.tree.containers[number].key)
+    module = layouts.tree.containers[~stack.children[len(stack.children) // 2]]
+    states = {
+        "a stack, one for all": (Folding(frozenset(around)), stack.key, False),
+        "a stack, all its modules": (Folding(frozenset(around)), stack.key, True),
+        "a module of the stack": (Folding(frozenset({*around, stack.key})), module.key, False),
+        "a module, all others open": (layouts.all_open(single=False).toggled(module.key), module.key, False),
+    }
+    for name, (folding, key, whole) in states.items():
+        change(panel, lambda folding=folding: panel.modules.set_folding(region, folding))
+        panel.canvas.center_on(key)
+        QApplication.processEvents()
+        while panel.canvas._motion.goal is not None:
+            QApplication.processEvents()
+        walls, cpus, moved = [], [], 0.0
+        for _ in range(TIMES * 2):
+            before = corner(panel, key)
+            wall, cpu = change(panel, lambda key=key, whole=whole: panel._toggle(key, whole))
+            moved = max(moved, float(np.abs(corner(panel, key) - before).max()))
+            walls.append(wall)
+            cpus.append(cpu)
+        scene = panel.canvas.scene
+        assert isinstance(scene, ModuleScene)
+        shown = int(scene.nested.shown.sum() + scene.is_closed.sum())
+        print(
+            f"| {len(region.nodes):,} {region.kind} | {name} | {shown:,} | {np.median(walls):.0f} | {min(walls):.0f} "
+            f"| {np.median(cpus):.0f} | {moved:.2f} | {tree_ms:.0f} |",
+            flush=True,
+        )
+    panel.cancel_jobs()
+    panel.close()
+
+
+def main(sizes: list[int]) -> None:
+    """Prints the table."""
+    app = QApplication.instance() or QApplication([])
+    print(
+        "| nodes | what is opened and closed | things shown | median ms | fastest ms | median CPU ms "
+        "| clicked box moves, px | tree, once, CPU ms |\n|---|---|---|---|---|---|---|---|"
+    )
+    for size in sizes:
+        for make in (transformer_region, backward_region):
+            rows(make(size))
+            app.processEvents()
+
+
+if __name__ == "__main__":
+    main([int(value) for value in sys.argv[1:]] or [1_000, 10_000, 50_000])
