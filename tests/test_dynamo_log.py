@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.torch_version import TorchVersion
 
 from compiler.dynamo_log import watch_dynamo
 from compiler.dynamo_messages import DynamoFacts, parse_break, parse_guards
@@ -77,8 +78,9 @@ class Recurrent(nn.Module):
 
 def test_a_function_left_to_eager_as_a_whole_says_so() -> None:
     (found,) = run(Recurrent(), (torch.ones(2, 2, 3),)).graph_breaks
-    assert found.skipped_frame
-    assert "LSTM" in found.reason
+    # until torch 2.14 Dynamo cannot resume after it; later it does
+    assert found.skipped_frame == (torch.__version__ < TorchVersion("2.15"))
+    assert "LSTM" in f"{found.reason} {found.detail}"
     assert found.source is not None
     assert found.source.line == line_of(Recurrent.forward, "self.lstm")
 
@@ -150,8 +152,9 @@ def test_a_report_has_all_of_it() -> None:
 
 
 def test_a_model_of_which_nothing_is_captured_says_why() -> None:
-    with pytest.raises(CompileError, match="RNN, GRU, or LSTM"):
+    with pytest.raises(CompileError) as raised:
         compile_model(nn.LSTM(3, 4), (torch.ones(2, 2, 3),), source="lstm", target=TARGET)
+    assert "RNN, GRU, or LSTM" in f"{raised.value} {raised.value.hint}"
 
 
 def test_a_message_in_another_form_still_gives_a_reason() -> None:

@@ -8,7 +8,7 @@ of a chain of call sites the outermost one in the kernel's own file counts. 0 st
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from compiler.report import Kernel
@@ -212,30 +212,53 @@ def _llir_lines(text: str, base: str) -> list[int]:
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _SITE = re.compile(r"@\[ (.*?):(\d+):(\d+)")
-_INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
+_INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)\s+(\d+)")
 
 
 def _files(text: str) -> dict[str, str]:
     return {m[1]: m[3] or m[2] for m in map(_FILE.match, text.splitlines()) if m}
 
 
-def _loc_line(line: str, match: re.Match[str], files: Mapping[str, str], base: str) -> int:
-    """The source line of a ``.loc`` directive. Call sites are in its operands or in the comment LLVM adds."""
-    chain = [(files.get(match[1], ""), int(match[2]))]
-    chain += [(files.get(m[1], ""), int(m[2])) for m in _INLINED.finditer(line)]
-    chain += [(m[1], int(m[2])) for m in _SITE.finditer(line)]
-    return _outermost(chain, base)
+_Place = tuple[str, int, int]  # file, line, column
+
+
+class _CallSites:
+    """The chains of call sites of ``.loc`` directives, read in order.
+
+    They are in the comment that LLVM adds. From Triton 3.8 on they are in the operands, one level each: the site of
+    that site is the one of the last directive at its place.
+    """
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = files
+        self._site_of: dict[_Place, _Place] = {}
+
+    def chain(self, line: str, match: re.Match[str]) -> list[_Place]:
+        """The directive's place and its call sites, the innermost first."""
+        chain = [(self._files.get(match[1], ""), int(match[2]), int(match[3]))]
+        commented = [(m[1], int(m[2]), int(m[3])) for m in _SITE.finditer(line)]
+        if commented:
+            return chain + commented
+        if (site := _INLINED.search(line)) is not None:
+            self._site_of[chain[0]] = (self._files.get(site[1], ""), int(site[2]), int(site[3]))
+            while (outer := self._site_of.get(chain[-1])) is not None and outer not in chain:
+                chain.append(outer)
+        return chain
 
 
 def _assembly_lines(level: str) -> Callable[[str, str], list[int]]:
     def read(text: str, base: str) -> list[int]:
-        files = _files(text)
+        sites = _CallSites(_files(text))
         current = 0
         result = []
-        for line in text.splitlines():
+        lines = text.splitlines()
+        counted = _counted_in_asm(lines)
+        for number, line in enumerate(lines):
             match = _LOC.match(line)
-            if match:
-                current = _loc_line(line, match, files, base)
+            if number in counted:
+                result.append(current)
+            elif match:
+                current = _outermost([(file, at) for file, at, _ in sites.chain(line, match)], base)
                 result.append(current)
             else:
                 result.append(current if is_code(level, line) else 0)
@@ -246,22 +269,52 @@ def _assembly_lines(level: str) -> Callable[[str, str], list[int]]:
     return read
 
 
+def _counted_in_asm(lines: Sequence[str]) -> set[int]:
+    """Positions of the ``.loc`` after the first in a block of inline assembly.
+
+    The LLVM of Triton 3.8 and later writes one for each line of the block and counts the source line up with it: only
+    the first is the place that the block came from.
+    """
+    found: set[int] = set()
+    inside = False
+    before: tuple[str, int] | None = None
+    for number, line in enumerate(lines):
+        match = _LOC.match(line)
+        if "// begin inline asm" in line:
+            inside, before = True, None
+        elif "// end inline asm" in line:
+            inside = False
+        elif inside and match is not None:
+            here = match[1], int(match[2])
+            if before is not None and here == (before[0], before[1] + 1):
+                found.add(number)
+            before = here
+    return found
+
+
 def with_call_sites(ptx: str, file: str) -> str:
-    """PTX whose inlined code says that it is at its call site in ``file``.
+    """PTX whose inlined code says that it is at its call site in ``file``, and inline assembly where it came from.
 
     The assembler keeps a line per instruction but not the chain of call sites; so that SASS maps to the kernel's own
     lines, they are put in place of the inlined ones before it runs. Instructions are not touched.
     """
     base = _base(file)
-    number = next((n for n, name in _files(ptx).items() if _base(name) == base), None)
+    files = _files(ptx)
+    number = next((n for n, name in files.items() if _base(name) == base), None)
     if number is None:
         return ptx
+    sites = _CallSites(files)
 
     def replaced(line: str) -> str:
-        sites = [m for m in _SITE.finditer(line) if _base(m[1]) == base] if _LOC.match(line) else []
-        return f"\t.loc\t{number} {sites[-1][2]} {sites[-1][3]}" if sites else line
+        match = _LOC.match(line)
+        if match is None:
+            return line
+        own = [place for place in sites.chain(line, match)[1:] if _base(place[0]) == base]
+        return f"\t.loc\t{number} {own[-1][1]} {own[-1][2]}" if own else line
 
-    return "\n".join(map(replaced, ptx.split("\n")))
+    lines = ptx.split("\n")
+    counted = _counted_in_asm(lines)
+    return "\n".join(replaced(line) for position, line in enumerate(lines) if position not in counted)
 
 
 # --- SASS ----------------------------------------------------------------------------------------------------------
