@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from compiler.biases import biases_apart
 from compiler.codegen.binary import read_binary
 from compiler.codegen.compile import CompiledKernel, compile_binary, load_function
 from compiler.codegen.config import choose_config, configs, grid_of
@@ -258,6 +259,7 @@ def compile_region(
             on_stage(StageEvent(title, name, begin + high * width, ms))
 
     with stage("lower", 0.0, 0.2):
+        graph = biases_apart(graph)
         if kind == "inference" and wants_channels_last(graph, target):
             graph = channels_last(graph)
         if options.pad_products:

@@ -16,6 +16,8 @@ from compiler.sizes import Size, hint
 
 LIKELY_POINTS = 1024
 LEAST_ROW_BLOCK = 64  # fewer would be one more kernel to compile for no gain
+THREADS = 2048  # that a multiprocessor runs at once
+SMALL = 1 << 20  # elements that one multiprocessor's share of is done within a few microseconds
 INTERPRETER_BLOCK = 1 << 19  # elements; Triton refuses blocks beyond 2^20
 
 
@@ -85,10 +87,11 @@ def _unique(found: list[KernelConfig]) -> list[KernelConfig]:
 
 def _pointwise(kernel: KernelSource, target: Target) -> list[KernelConfig]:
     numel = _expected(kernel.domain.x.numel)
-    fill = next_power_of_2(max(numel // (2 * target.multiprocessors), 1))
-    block = _clamp(fill, 128, 1024)
-    block = min(block, next_power_of_2(numel))
-    choices = [KernelConfig({"XBLOCK": block}, _warps(block, 8), 1)]
+    # A small kernel is as slow as one of its threads: it gets as many as run at once before any gets a second element.
+    # Combined kernels hold loops of several sizes: 16 bytes a thread.
+    per_thread = _clamp(next_power_of_2(numel // (target.multiprocessors * THREADS)), 4 if kernel.parts else 1, 8)
+    block = min(128 * per_thread, next_power_of_2(numel))
+    choices = [KernelConfig({"XBLOCK": block}, _warps(block, per_thread), 1)]
     for other, warps in ((512, 4), (1024, 8), (2048, 8), (256, 4)):
         if numel >= other:
             choices.append(KernelConfig({"XBLOCK": other}, warps, 1))
@@ -116,6 +119,7 @@ def _persistent(kernel: KernelSource, target: Target, row: int | None) -> list[K
     numel = domain.r.numel
     rblock = row or (next_power_of_2(numel) if isinstance(numel, int) else row_block(hint(numel)))
     rows = _expected(domain.x.numel)
+    small = rows * rblock <= SMALL
     choices = []
     # outer: many columns side by side make the accesses wide; inner: the row itself is wide
     blocks = (32, 64, 16, 128) if not domain.inner else (max(1, 1024 // rblock), max(1, 4096 // rblock), 1)
@@ -125,7 +129,7 @@ def _persistent(kernel: KernelSource, target: Target, row: int | None) -> list[K
         if xblock * rblock > 16384:
             continue
         # long rows: fewer warps with more elements each took a sixth less time on an H200 (softmax over 4096)
-        for per_thread in (16, 8, 32) if xblock * rblock >= 4096 else (8, 16, 4):
+        for per_thread in (16, 8, 32) if xblock * rblock >= 4096 else (4, 8, 16) if small else (8, 16, 4):
             choices.append(KernelConfig({"XBLOCK": xblock, "RBLOCK": rblock}, _warps(xblock * rblock, per_thread), 1))
     if not choices:
         choices = [KernelConfig({"XBLOCK": 1, "RBLOCK": rblock}, 16, 1)]
@@ -141,6 +145,8 @@ def _looped(kernel: KernelSource, target: Target) -> list[KernelConfig]:
         shapes = ((1, 2048, 8), (1, 4096, 32), (1, 4096, 16), (1, 8192, 32), (2, 2048, 8), (1, 1024, 4))
     else:
         shapes = ((64, 32, 8), (128, 16, 8), (32, 64, 8), (64, 16, 4), (32, 32, 4), (128, 64, 16))
+        if _expected(domain.x.numel) * _expected(domain.r.numel) <= SMALL:  # few passes over few columns side by side
+            shapes = ((8, 512, 8), (16, 256, 8), (32, 128, 8), (64, 32, 8))
     rows = next_power_of_2(_expected(domain.x.numel))
     return _unique([KernelConfig({"XBLOCK": min(x, rows), "RBLOCK": min(rb, r)}, warps, 1) for x, rb, warps in shapes])
 
