@@ -29,7 +29,7 @@ from views.theme import Theme, mix
 from views.tokens import Lines, Span, line_spans, python_spans
 
 _CHUNK = 600  # lines put in at once, about 3 ms
-_SYNC_LIMIT = 20_000  # characters of Python lexed at once (about 10 ms); more is lexed off the GUI thread
+_SYNC_LIMIT = 1_500  # characters of Python lexed at once (about 3 ms); more is lexed off the GUI thread
 
 
 class CodeView(QPlainTextEdit):

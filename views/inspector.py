@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from compiler.report import ExternCall, Group, Kernel
@@ -34,6 +34,10 @@ class Inspector(QWidget):
         super().__init__(parent)
         as_panel(self)
         self._theme = theme
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(0)
+        self._later.timeout.connect(self._make_page)
         self._index: RegionIndex | None = None
         self._selection = Selection()
         self._pinned: tuple[RegionIndex, Selection] | None = None
@@ -109,7 +113,9 @@ class Inspector(QWidget):
 
     @property
     def page(self) -> QWidget | None:
-        """The facts shown now."""
+        """The facts of what is selected."""
+        if self._later.isActive():
+            self._make_page()
         return self._scroll.widget()
 
     def show_selection(self, selection: Selection) -> None:
@@ -127,20 +133,39 @@ class Inspector(QWidget):
             self._swatch.setPixmap(swatch(self._theme, color, isinstance(unit, ExternCall)))
         if node is not None:
             self._head(node.name, f"op in {unit.name}" if unit is not None else node.kind.value)
-            page = node_page(index, node, unit, self._theme)
         elif unit is not None:
             self._head(unit.name, f"{unit.kind.value} group" if isinstance(unit, Group) else "extern call")
-            page = unit_page(index, unit, selection.nodes, self._theme)
-        elif len({index.unit_of(name) for name in selection.nodes} - {""}) == len(selection.nodes) == 2:
+        elif self._is_pair(index, selection):
             self._head(" → ".join(in_order(index, selection.nodes)), "kept apart")
-            page = pair_page(index, selection.nodes, self._theme)
         else:
             self._head(index.region.name, f"{index.region.kind} region")
+        self._pin.setChecked(self._pinned is not None)
+        self._pin.setEnabled(self._pinned is not None or not selection.is_empty)
+        self._show_kernel(kernel, selection, unit)
+        self._later.start()
+
+    def _is_pair(self, index: RegionIndex, selection: Selection) -> bool:
+        """Whether two nodes of different units are selected."""
+        units = {index.unit_of(name) for name in selection.nodes} - {""}
+        return len(units) == len(selection.nodes) == 2
+
+    def _make_page(self) -> None:
+        """The facts, in a turn of their own: with the rest of a selection they would take more than a frame."""
+        self._later.stop()
+        index, selection = self._index, self._selection
+        if index is None:
+            return
+        unit, node = index.units.get(selection.unit), index.nodes.get(selection.node)
+        if node is not None:
+            page = node_page(index, node, unit, self._theme)
+        elif unit is not None:
+            page = unit_page(index, unit, selection.nodes, self._theme)
+        elif self._is_pair(index, selection):
+            page = pair_page(index, selection.nodes, self._theme)
+        else:
             page = overview_page(index)
         if self._pinned is not None and self._pinned[1] != selection and not selection.is_empty:
             comparison_page(page, *self._pinned, index, selection)
-        self._pin.setChecked(self._pinned is not None)
-        self._pin.setEnabled(self._pinned is not None or not selection.is_empty)
         page.hovered.connect(self.hovered)
         page.node_chosen.connect(self.node_chosen)
         page.unit_chosen.connect(self.unit_chosen)
@@ -151,7 +176,6 @@ class Inspector(QWidget):
             old.hide()
             old.deleteLater()
         self._scroll.setWidget(page)
-        self._show_kernel(kernel, selection, unit)
 
     def _give_room(self) -> None:
         """Most of the height for the kernel's levels."""

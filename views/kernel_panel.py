@@ -69,6 +69,11 @@ class KernelPanel(QWidget):
         """What is shown."""
         return self._lines.kernel if self._lines is not None else None
 
+    @property
+    def _panes(self) -> tuple[LevelPane, ...]:
+        """Those that are there to be looked at."""
+        return (self.first, self.second) if self.second.isVisibleTo(self) else (self.first,)
+
     def show_nothing(self, reason: str) -> None:
         """Say why there is no kernel to show."""
         self._lines = None
@@ -83,7 +88,7 @@ class KernelPanel(QWidget):
         """Show ``kernel`` with what belongs to these lines of its source marked at every level."""
         if kernel is not self.kernel:
             self._lines = KernelLines(kernel)
-            for pane in (self.first, self.second):
+            for pane in self._panes:
                 pane.show_kernel(self._lines)
             facts = kernel_facts(kernel)
             self._facts.setText(facts)
@@ -91,7 +96,7 @@ class KernelPanel(QWidget):
             self._stack.setCurrentIndex(0)
         self._notice.setVisible(False)
         self._marked = marked
-        for pane in (self.first, self.second):
+        for pane in self._panes:
             pane.mark(marked, reveal=not pane.code.underMouse())
 
     def show_hint(self, kernel: str, lines: frozenset[int]) -> None:
@@ -106,6 +111,7 @@ class KernelPanel(QWidget):
             return
         self.second.setVisible(on)
         if on and self._lines is not None:
+            self.second.show_kernel(self._lines)
             others = [level for level in _PREFERRED_SECOND if level in self._lines.levels]
             self.second.show_level(next((level for level in others if level != self.first.level), SOURCE))
             half = max(self.splitter.width(), self.splitter.height()) // 2

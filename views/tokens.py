@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 Span = tuple[int, int, str]  # start column, length, field of theme.Syntax
 Lines = list[list[Span]]
@@ -48,8 +48,9 @@ def line_spans(language: str, text: str) -> list[Span]:
     return [(m.start(), m.end() - m.start(), m.lastgroup or "") for m in pattern.finditer(text)]
 
 
+@lru_cache(maxsize=64)
 def python_spans(text: str) -> Lines:
-    """The spans of every line of a Python text (Pygments, imported at the first call)."""
+    """The spans of every line of a Python text (Pygments, imported at the first call). Not to be changed."""
     from pygments.lexers import PythonLexer
 
     lines: Lines = [[]]

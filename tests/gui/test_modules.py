@@ -248,7 +248,7 @@ def test_cones_and_paths(qtbot: QtBot, panel: GraphPanel) -> None:
         at = canvas.view_position(name)
         QTest.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier, at)
     with qtbot.waitSignal(panel.nodes_clicked) as clicked:
-        QTest.keyClick(canvas, Qt.Key.Key_P)
+        QTest.keyClick(canvas, Qt.Key.Key_P, Qt.KeyboardModifier.ShiftModifier)
     found = {index[name] for name in clicked.args[1]}
     assert found == between(reads, index["addmm_1"], index["addmm_4"])
     assert {index["addmm_1"], index["addmm_4"]} < found

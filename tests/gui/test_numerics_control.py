@@ -47,7 +47,7 @@ def test_colouring_by_error_checks_the_numbers(make_window: MakeWindow, qtbot: Q
     assert table.model().index(0, place).data() == "1.0e-3"
     qtbot.mouseClick(table.viewport(), LEFT, pos=table.visualRect(table.model().index(0, 1)).center())
     QApplication.processEvents()
-    texts = [found.text() for found in workspace.inspector.findChildren(QLabel)]
+    texts = [found.text() for found in workspace.inspector.page.findChildren(QLabel)]
     assert any("1.0e-3 at " in text and "eager's 1.0e-8" in text for text in texts)
     assert ",error,eager_error" in table.csv_text()
 

@@ -108,13 +108,13 @@ def test_inspector_op_selects_in_the_graph_and_the_reverse(
     show(qtbot, window, report)
     group = next(g for g in report.regions[0].groups if len(g.nodes) > 3)
     window.workspace.select_unit(group.name)
-    table = window.workspace.inspector.findChild(Table, "Ops")
+    table = window.workspace.inspector.page.findChild(Table, "Ops")
     click_row(qtbot, table, group.nodes[1])
     assert window.workspace.selection.current.node == group.nodes[1]
     assert window.workspace.inspector.title.text() == group.nodes[1]
     click_in_graph(qtbot, window, group.nodes[2])
     assert window.workspace.selection.current.nodes == {group.nodes[2]}
-    ops = window.workspace.inspector.findChildren(Table, "Ops")[-1]
+    ops = window.workspace.inspector.page.findChildren(Table, "Ops")[-1]
     assert ops.currentItem().text(0) == group.nodes[2]
 
 
@@ -154,11 +154,12 @@ def test_filter_and_sort_of_the_table(make_window: MakeWindow, qtbot: QtBot, rep
     show(qtbot, window, report)
     model = window.workspace.units.table.model()
     qtbot.keyClicks(window.workspace.units.filter, "extern")
-    kinds = {model.index(row, 6).data() for row in range(model.rowCount())}
+    columns = {model.headerData(i, Qt.Orientation.Horizontal): i for i in range(model.columnCount())}
+    kinds = {model.index(row, columns["Kind"]).data() for row in range(model.rowCount())}
     assert kinds == {"extern"}
     assert model.rowCount() == len(report.regions[0].extern_calls)
     window.workspace.units.filter.clear()
-    window.workspace.units.table.sortByColumn(4, Qt.SortOrder.DescendingOrder)
+    window.workspace.units.table.sortByColumn(columns["Bytes"], Qt.SortOrder.DescendingOrder)
     largest = max(u.estimated_bytes for u in (*report.regions[0].groups, *report.regions[0].extern_calls))
     name = model.index(0, 1).data()
     assert window.workspace.index is not None

@@ -287,7 +287,7 @@ class GraphCanvas(CanvasView):
             self._toggle(self._marks.group, shift)
         elif key in (Qt.Key.Key_U, Qt.Key.Key_D):
             self.show_cone(key == Qt.Key.Key_D)
-        elif key == Qt.Key.Key_P:
+        elif key == Qt.Key.Key_P and shift:
             self.show_path()
         elif key == Qt.Key.Key_Escape:
             self._choose_at(Hit())
