@@ -42,7 +42,9 @@ from compiler.without_values import by_shape
 if TYPE_CHECKING:
     from compiler.runtime.partitioned import PartitionedRegion
 
-OWN_SETTINGS = frozenset({"session", "cuda_graph", "graph_capacity", "on_graphed_region", "executable", "observer"})
+OWN_SETTINGS = frozenset(
+    {"session", "cuda_graph", "graph_capacity", "graph_buckets", "on_graphed_region", "executable", "observer"}
+)
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
 GraphCompiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 
@@ -60,6 +62,7 @@ class Session:
     dynamo: DynamoFacts | None = None  # told of each region's guards, which Dynamo forgets once it has compiled them
     observer: Observer = field(default_factory=Observer)
     graph_capacity: int = 4
+    graph_buckets: tuple[int, ...] = ()
     graph_pool: Any = None  # of every graphed region; made with the first
     regions: list[CompiledRegion] = field(default_factory=list)
     first_number: int = 0  # of the first region's graph, where other sessions' are shown with this one's
@@ -82,10 +85,12 @@ def fusescope(
     """The Dynamo backend.
 
     ``options``: "cuda_graph" (bool) replays every region as CUDA Graphs, "graph_capacity" (int, at least 1) says for
-    how many signatures each keeps one; "on_graphed_region" is called with each ``PartitionedRegion`` made; "observer"
-    hears which step of a region runs (``runtime/observe.py``); "session" (Session) shares kernels and collects regions
-    for a report; "executable" makes the callable that runs a region in place of the usual one (verification watches
-    kernels this way). Every other key is an option of the compiler (``compiler/options.py``), for a session of its own.
+    how many signatures each keeps one, "graph_buckets" (sizes of a batch) lets those alone be captured and pads others
+    up to them, where each sample is computed from itself; "on_graphed_region" is called with each ``PartitionedRegion``
+    made; "observer" hears which step of a region runs (``runtime/observe.py``); "session" (Session) shares kernels and
+    collects regions for a report; "executable" makes the callable that runs a region in place of the usual one
+    (verification watches kernels this way). Every other key is an option of the compiler (``compiler/options.py``), for
+    a session of its own.
 
     Raises:
         CompileError: an option that there is not, or a value that it does not take.
@@ -102,6 +107,7 @@ def fusescope(
     session.executable = settings.get("executable", session.executable)
     session.observer = settings.get("observer", session.observer)
     session.graph_capacity = _capacity(settings.get("graph_capacity", session.graph_capacity))
+    session.graph_buckets = _buckets(settings.get("graph_buckets", session.graph_buckets))
     _note_guards(session)
     number = session.first_number + sum(1 for r in session.regions if r.kind != "backward")
     return through_aot(
@@ -258,7 +264,7 @@ def _graphed(
         region,
         run,
         launchers,
-        GraphSettings(session.graph_pool, session.observer, session.graph_capacity),
+        GraphSettings(session.graph_pool, session.observer, session.graph_capacity, session.graph_buckets),
         static=static,
         mutated=mutated_inputs(region.graph),
         returned=facts.returned,
@@ -279,6 +285,14 @@ def _capacity(value: Any) -> int:
             f"graph_capacity is {value!r}", stage="capture", hint="Give how many CUDA Graphs a region keeps, 1 or more."
         )
     return value
+
+
+def _buckets(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple) or any(not isinstance(size, int) or size < 1 for size in value):
+        raise CompileError(
+            f"graph_buckets is {value!r}", stage="capture", hint="Give sizes of a batch as a list, as [8, 16, 32]."
+        )
+    return tuple(value)
 
 
 def boxed(run: Region) -> Region:

@@ -18,7 +18,7 @@ from torch._C._dynamo import guards
 from compiler.runtime.signature import copy_all, copyable
 
 _use_count: Callable[[int], int] = torch._C._storage_Use_Count
-_reinterpret: Callable[..., Tensor] = guards._reinterpret_tensor  # type: ignore[attr-defined]  # not in torch's stubs
+reinterpret: Callable[..., Tensor] = guards._reinterpret_tensor  # type: ignore[attr-defined]  # not in torch's stubs
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class OutputPlan:
         """The outputs of the replay just submitted, given the caller's inputs."""
         owned: list[Any]
         if self._from_inference:
-            owned = [_reinterpret(tensor, size, stride, 0) for tensor, size, stride in self._layouts]
+            owned = [reinterpret(tensor, size, stride, 0) for tensor, size, stride in self._layouts]
         else:
             owned = [tensor.data for tensor in self._owned]  # as new tensors on the same memory, in half the time
         if self._groups:

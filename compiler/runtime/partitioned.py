@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from compiler.codegen.wrapper import generate_piece, generate_return, input_names
+from compiler.independent_rows import Dependent, batch_of
 from compiler.ir import Buffer, Extern, TensorRef, symbol_names
 from compiler.memory import inputs_left_in_place
 from compiler.partitions import Piece, refused_steps, returned_names, split
@@ -23,6 +24,7 @@ from compiler.runtime.buffering import InputUse
 from compiler.runtime.cuda_graph import GraphedRegion
 from compiler.runtime.executable import Call, Executable, Launcher, build
 from compiler.runtime.observe import Mark, Observer
+from compiler.runtime.padded import PaddedRegion
 from compiler.runtime.pool import GraphPool, Run
 from compiler.runtime.results import Conform
 from compiler.schedule import Launch
@@ -35,6 +37,7 @@ class GraphSettings:
     pool: GraphPool
     observer: Observer
     capacity: int = 4
+    buckets: tuple[int, ...] = ()  # sizes of a batch that graphs are captured for; others are padded where that is safe
 
 
 @dataclass(frozen=True)
@@ -85,12 +88,14 @@ class PartitionedRegion:
         self._refused = refused_steps(region.steps, region.graph)
         self._parts: list[_Part] = []
         self._single: GraphedRegion | None = None
+        self._padded: PaddedRegion | None = None
+        self._not_padded: SkipReason | None = None
         self._cut()
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         """Run on ``inputs``; the outputs in the order of the region's."""
         if self._single is not None:
-            results = self._single(inputs)
+            results = self._single(inputs) if self._padded is None else self._padded(inputs)
             if self._single.refused_step:
                 self._take_out(self._single)
             return results
@@ -112,7 +117,7 @@ class PartitionedRegion:
         def call(inputs: list[Any]) -> list[Any]:
             # Asked here to spare a frame; a call that it does not serve is as if it had not been asked.
             single = self._single
-            results = single.fast(inputs) if single is not None else None
+            results = single.fast(inputs) if single is not None and self._padded is None else None
             if results is None:
                 results = self(inputs)
             inputs.clear()
@@ -139,22 +144,27 @@ class PartitionedRegion:
 
     def facts(self) -> CudaGraph:
         """What capture made of the region, its parts added up."""
+        padding = [self._not_padded] if self._not_padded is not None else []
         if self._single is not None:
-            return self._single.facts()
+            facts = self._single.facts()
+            facts = msgspec.structs.replace(facts, skip_reasons=[*padding, *facts.skip_reasons])
+            return facts if self._padded is None else self._padded.facts(facts)
         merged = merge_facts([graphed.facts() for graphed in self.graphs])
-        return msgspec.structs.replace(
-            merged, capturable=False, skip_reasons=[*self._refused.values(), *merged.skip_reasons]
-        )
+        reasons = [*self._refused.values(), *padding, *merged.skip_reasons]
+        return msgspec.structs.replace(merged, capturable=False, skip_reasons=reasons)
 
     def _cut(self) -> None:
         """Make the parts for the steps that are refused now, keeping those that stay as they were."""
         region = self._region
+        self._padded = None
         if not self._refused:
             uses = input_uses(region, self._placeholders, self._inputs, 0, len(region.steps))
             self._single = self._graphed(
                 self._whole, self._static, self._mutated, uses, self._saved, region.program.inputs
             )
+            self._pad(self._single)
             return
+        self._pad(None)
         known = {part.piece: part for part in self._parts}
         pieces = split(region.program, region.steps, self._refused)
         self._single = None
@@ -169,6 +179,21 @@ class PartitionedRegion:
             self._parts.append(
                 _Part(piece, part.run, part.graphed, done_with) if part is not None else self._part(piece, done_with)
             )
+
+    def _pad(self, single: GraphedRegion | None) -> None:
+        """Serve few sizes with graphs and round others up to them, where that was asked for and changes no number."""
+        if not self.settings.buckets or not self._region.program.bindings:
+            return
+        try:
+            if single is None:
+                raise Dependent("The region is in parts.")
+            self._padded = PaddedRegion(single, batch_of(self._region.graph), self.settings.buckets)
+        except Dependent as error:
+            frames = provenance_of(error.node).frames if error.node is not None else []
+            op = f"{error.node.target}: " if error.node is not None else ""
+            text = f"{op}{error} Each size has a graph of its own."
+            name = error.node.name if error.node is not None else ""
+            self._not_padded = SkipReason("not_padded", text, name, frames[0] if frames else None)
 
     def _part(self, piece: Piece, done_with: tuple[str, ...]) -> _Part:
         region = self._region
@@ -227,7 +252,7 @@ class PartitionedRegion:
             mutated_inputs=mutated,
             uses=uses,
             saved=saved,
-            capacity=self.settings.capacity,
+            capacity=max(self.settings.capacity, len(self.settings.buckets)),
             varying=varying_inputs(inputs),
             pool=self.settings.pool,
             observer=self.settings.observer,

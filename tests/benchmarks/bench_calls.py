@@ -1,6 +1,6 @@
 """Where the CPU time of one call through torch.compile goes: python tests/benchmarks/bench_calls.py [FILE].
 
-For each row, microseconds of:
+For each row, medians in microseconds of:
 
 - guards: Dynamo's check that what it compiled still holds;
 - Dynamo's rest: its wrappers, the lookup, and fetching the inputs of the graph, parameters included;
@@ -9,10 +9,13 @@ For each row, microseconds of:
 - addresses, launch: the parts of ours that look whether tensors have moved, and that submit the CUDA Graph;
 - total: the whole call, which is the sum of the first four;
 - lean, filtered, unguarded: the whole call with Dynamo's leaner settings, with those and no guards on the modules, and
-  with those under ``torch.compiler.set_stance(skip_guard_eval_unsafe=True)``.
+  with those under ``torch.compiler.set_stance(skip_guard_eval_unsafe=True)``;
+- warm: guards and total when nothing comes between two calls.
 
-With no GPU the models of the gallery run on the CPU and the graph is a stub that launches nothing: everything else is
-as on a GPU. With one, the anchor rows run on it.
+A call that follows a wait for the GPU finds little of what it needs in the CPU's caches, and looking at every parameter
+of a model then costs several times what it costs in a tight loop. So what is timed here always comes after the same
+wait: on a GPU for a replay of the model's graph, elsewhere for 4 MiB that are read. With no GPU the models of the
+gallery run on the CPU and the graph is a stub that launches nothing. With one, the anchor rows run on it.
 """
 
 from __future__ import annotations
@@ -36,8 +39,9 @@ if TYPE_CHECKING:
 GALLERY = ("relu_add_mul", "softmax", "layer_norm", "mlp", "resnet18", "mobilenet_v3", "gpt2", "bert_base")
 ANCHORS = "relu_add_mul_1M,layer_norm,rms_norm,sum_of_squares,mlp8_b16,resnet18,mobilenet,gpt2_b1,bert_b1"
 COLUMNS = ("guards", "Dynamo's rest", "AOTAutograd", "ours", "addresses", "launch", "total")
-COLUMNS += ("lean", "filtered", "unguarded")
-REPEATS = 300
+COLUMNS += ("lean", "filtered", "unguarded", "warm guards", "warm total")
+REPEATS = 100
+CACHES_BYTES = 4 << 20  # more than a core's own caches, less than those that cores share
 
 
 class StubRecording:
@@ -96,22 +100,40 @@ class StubRecorder:
         """Nothing runs."""
 
 
-def call_us(call: Callable[[], object], repeats: int) -> float:
-    """CPU time of a call on an idle GPU: the median, or on a CPU that others use too the lowest fifth."""
-    import torch
+class Meter:
+    """CPU time of calls, each after ``wait``, which leaves the CPU's caches as a wait for the GPU does."""
 
-    on_gpu = torch.cuda.is_available()
-    for _ in range(10):
-        call()
-    times = []
-    for _ in range(repeats):
-        if on_gpu:
+    def __init__(self, repeats: int) -> None:
+        import torch
+
+        self.repeats = repeats
+        self.replay: Callable[[], object] | None = None  # of the model's graph, once there is one
+        self._memory = torch.ones(CACHES_BYTES // 4, dtype=torch.int32)
+
+    def wait(self) -> None:
+        """What comes before a call in a loop that looks at each result."""
+        import torch
+
+        if torch.cuda.is_available():
+            if self.replay is not None:
+                self.replay()
             torch.cuda.synchronize()
-        began = time.perf_counter_ns()
-        result = call()
-        times.append((time.perf_counter_ns() - began) / 1e3)
-        del result
-    return statistics.quantiles(times, n=10)[4 if on_gpu else 1]
+        else:
+            self._memory.sum()
+
+    def __call__(self, call: Callable[[], object], *, warm: bool = False) -> float:
+        """Median microseconds of a call."""
+        for _ in range(10):
+            call()
+        times = []
+        for _ in range(self.repeats):
+            if not warm:
+                self.wait()
+            began = time.perf_counter_ns()
+            result = call()
+            times.append((time.perf_counter_ns() - began) / 1e3)
+            del result
+        return statistics.median(times)
 
 
 def nothing_behind(gm: Any, example_inputs: Any) -> Callable[..., Any]:
@@ -177,20 +199,23 @@ def stub_kernels() -> None:
     backend._on_gpu = lambda region: True
 
 
-def guards_us(model: Any, inputs: Sequence[Any], repeats: int) -> float:
-    """Time of the guards of the frame that was compiled for ``model``, alone."""
+def guards_of(model: Any, inputs: Sequence[Any]) -> Callable[[], object]:
+    """Checks the guards of the frame that was compiled for ``model``."""
     import torch
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
 
     is_module = isinstance(model, torch.nn.Module)
-    code = (model.forward.__func__ if is_module else model).__code__
+    function = model.forward.__func__ if is_module else model
+    code = function.__code__
     values = (model, *inputs) if is_module else inputs
     frame = dict(zip(code.co_varnames[: code.co_argcount], values, strict=False))
+    cells = function.__closure__ or ()
+    frame.update(zip(code.co_freevars, (cell.cell_contents for cell in cells), strict=True))
     (entry,) = _debug_get_cache_entry_list(code)
     guards = entry.guard_manager
     if not guards.check(frame):
         raise RuntimeError("The guards do not hold on the frame that was rebuilt for them.")
-    return call_us(lambda: guards.check(frame), repeats)
+    return lambda: guards.check(frame)
 
 
 def inputs_of(graphed: Any, call: Callable[[], object]) -> list[Any]:
@@ -212,6 +237,8 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Iterator[tuple[str, 
     """Figures of one model by column."""
     import torch
 
+    meter = Meter(repeats)
+
     def compiled(backend: Any, **how: Any) -> Callable[[], object]:
         torch._dynamo.reset()
         call = torch.compile(model, backend=backend, **how)
@@ -220,32 +247,36 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Iterator[tuple[str, 
         return lambda: call(*inputs)
 
     with torch.no_grad():
-        dynamo = call_us(compiled(nothing_behind), repeats)
-        guards = guards_us(model, inputs, repeats)
-        aot = call_us(compiled(nothing_behind_aot), repeats)
         ours = Ours([])
         call = compiled(ours)
-        total = call_us(call, repeats)
         (region,) = ours.regions
         graphed = region.graphs[0]
         latest, same = graphed.latest, region.settings.pool.recorder.same_addresses
-        seen = inputs_of(graphed, call)
         stream = torch.cuda.current_stream().cuda_stream if torch.cuda.is_available() else 0
+        meter.replay = lambda: latest.recorded.replay(stream)
+        seen = inputs_of(graphed, call)
+        total = meter(call)
+        yield "warm total", meter(call, warm=True)
+        yield "addresses", meter(lambda: same(seen, latest.addresses, latest.direct))
+        yield "launch", meter(meter.replay)
+        dynamo = meter(compiled(nothing_behind))
+        check = guards_of(model, inputs)
+        guards = meter(check)
+        yield "warm guards", meter(check, warm=True)
+        aot = meter(compiled(nothing_behind_aot))
         yield "guards", guards
         yield "Dynamo's rest", dynamo - guards
         yield "AOTAutograd", aot - dynamo
         yield "ours", total - aot
-        yield "addresses", call_us(lambda: same(seen, latest.addresses, latest.direct), repeats)
-        yield "launch", call_us(lambda: latest.recorded.replay(stream), repeats)
         yield "total", total
         with torch._dynamo.config.patch(lean_settings()):
-            yield "lean", call_us(compiled(Ours([])), repeats)
+            yield "lean", meter(compiled(Ours([])))
             options = {"guard_filter_fn": torch.compiler.skip_guard_on_inbuilt_nn_modules_unsafe}
-            yield "filtered", call_us(compiled(Ours([]), options=options), repeats)
+            yield "filtered", meter(compiled(Ours([]), options=options))
             call = compiled(Ours([]))
             with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
                 call()
-                yield "unguarded", call_us(call, repeats)
+                yield "unguarded", meter(call)
 
 
 def cases(words: Sequence[str]) -> Iterator[tuple[str, Any, Sequence[Any]]]:
