@@ -1,12 +1,13 @@
 # make run: install what is missing and open the app (headless: do its main job into out/).
 # make test: install what is missing and check everything.
+# make screenshots: every panel, light and dark, at two sizes, into out/screenshots.
 
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 
-.PHONY: run test lint types imports unit clean
+.PHONY: run test lint types imports unit screenshots clean
 
 run: $(STAMP)
 	@PY=$(PY) bash .ci/start
@@ -24,6 +25,9 @@ imports: $(STAMP)
 
 unit: $(STAMP)
 	QT_QPA_PLATFORM=offscreen $(VENV)/bin/python -m pytest -q
+
+screenshots: $(STAMP)
+	$(PY) -m tests.benchmarks.screenshots out/screenshots
 
 # Anew whenever what is needed changes; a .venv made by hand is used as it is.
 $(STAMP): pyproject.toml .ci/install

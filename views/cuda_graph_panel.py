@@ -50,7 +50,7 @@ class CudaGraphPanel(QWidget):
         self.pages.setProperty("dense", True)
         self.pages.chosen.connect(self.show_page)
         head.addWidget(self.pages)
-        self._headline = ElidedLabel("", "muted")
+        self._headline = ElidedLabel("", "muted", is_sentence=True)
         head.addWidget(self._headline, 1)
         column.addLayout(head)
         self._stack = QStackedWidget()
@@ -95,7 +95,7 @@ class CudaGraphPanel(QWidget):
         )
         self.topology.set_topology(graph.topology, index, _NO_TOPOLOGY)
         self.inputs.set_records([_route_record(index, route) for route in graph.routes])
-        self.inputs.setToolTip("" if graph.routes else _NO_ROUTES)
+        self.inputs.set_empty_text(_NO_ROUTES)
 
     def show_selection(self, selection: Selection) -> None:
         """Mark the graph nodes of what is selected."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, Qt, Signal
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from views.cells import RecordCells
@@ -30,6 +30,7 @@ class DataTable(QTableView):
         self._current = ""  # target of the row that is marked
         self._hovered = ""
         self._is_quiet = False
+        self._empty = ""
         self.setModel(self.records)
         self._cells = RecordCells(self, self.records, swatch_column)
         self.setMouseTracking(True)
@@ -68,6 +69,21 @@ class DataTable(QTableView):
         self.records.set_filter(text)
         self._is_quiet = False
         self.show_target(self._current)
+
+    def set_empty_text(self, text: str) -> None:
+        """What stands in place of rows where there are none."""
+        self._empty = text
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The rows, or why there are none."""
+        super().paintEvent(event)
+        if self.records.shown or not self._empty:
+            return
+        with QPainter(self.viewport()) as painter:
+            painter.setPen(self.palette().color(QPalette.ColorRole.PlaceholderText))
+            flags = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
+            painter.drawText(self.viewport().rect().adjusted(5, 8, -5, -5), flags, self._empty)
 
     def show_target(self, target: str) -> None:
         """Mark the row with this target, without a signal; none where no row has it."""

@@ -39,7 +39,7 @@ class DynamoPanel(QWidget):
         self.pages.setProperty("dense", True)
         self.pages.chosen.connect(self.show_page)
         head.addWidget(self.pages)
-        self._note = ElidedLabel("", "muted")
+        self._note = ElidedLabel("", "muted", is_sentence=True)
         head.addWidget(self._note, 1)
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("Filter by kind, check, line")
@@ -60,6 +60,8 @@ class DynamoPanel(QWidget):
         self.recompiles = DataTable(
             "Recompiles", [Column("Function", 160), Column("The guard that failed", 620), Column("Line", 220)]
         )
+        self.guards.set_empty_text("The report has no guards of Dynamo's.")
+        self.recompiles.set_empty_text("Nothing was compiled anew: the guards of the first compilation held.")
         for page in (self.breaks, self.guards, self.recompiles):
             self._stack.addWidget(page)
             page.chosen.connect(self._go)

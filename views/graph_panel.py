@@ -39,6 +39,7 @@ class GraphPanel(QWidget):
     laid_out = Signal(str)
     layout_failed = Signal(object)
     numerics_requested = Signal()
+    overlay_chosen = Signal(str)  # one of OVERLAYS
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -87,7 +88,7 @@ class GraphPanel(QWidget):
         self.overlays.setToolTip("Colour the graph by")
         for key, title in OVERLAYS.items():
             self.overlays.addItem(title, key)
-        self.overlays.activated.connect(lambda _: self._overlay_chosen(str(self.overlays.currentData())))
+        self.overlays.activated.connect(lambda _: self.choose_overlay(str(self.overlays.currentData())))
         head.addWidget(self.overlays)
         self._zoom_out = icon_button("zoom-out", "Zoom out (-)", self.canvas.zoom_out, theme)
         self._zoom_in = icon_button("zoom-in", "Zoom in (+)", self.canvas.zoom_in, theme)
@@ -324,12 +325,14 @@ class GraphPanel(QWidget):
         self.legend.show_overlay(made)
         self._place_legend()
 
-    def _overlay_chosen(self, kind: str) -> None:
+    def choose_overlay(self, kind: str) -> None:
+        """As the user does: what is shown beside the graph follows."""
         shown = self.legend.kind
         if kind != shown:
             self.overlays.setCurrentIndex(self.overlays.findData(shown))
             self._leave_view()
         self.show_overlay(kind)
+        self.overlay_chosen.emit(kind)
         if kind == "error" and self._report is not None and self._report.numerics is None:
             self.numerics_requested.emit()  # wanting to see it is asking for it
 

@@ -406,7 +406,7 @@ class MainWindow(QMainWindow):
         self.session.touch(report)
         if report is self.session.report:
             self.workspace.refresh()
-            self.workspace.graph.show_overlay("error")
+            self.workspace.graph.choose_overlay("error")
 
     def _compile_example(self, source: str, training: bool) -> None:
         self.toolbar.source.setText(source)

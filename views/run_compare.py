@@ -126,7 +126,7 @@ class ComparePage(QWidget):
         row.addWidget(self.second)
         row.addWidget(label("against", "muted"))
         row.addWidget(self.first)
-        self._note = ElidedLabel("", "muted")
+        self._note = ElidedLabel("", "muted", is_sentence=True)
         row.addWidget(self._note, 1)
         column.addLayout(row)
         self.plot = ComparePlot(theme)

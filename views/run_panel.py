@@ -22,7 +22,6 @@ from views.widgets import ElidedLabel, Segments, Switch, as_panel, icon_button, 
 REDRAW_MS = 33
 _TABLE_MS = 250  # percentiles need not flicker
 _PREVIEW = 500  # iterations of each recording that are shown before it plays
-_NARROW = 1000  # pixels below which the table leaves columns out
 _STATES = {
     "preparing": "Preparing…",
     "warmup": "Warming up…",
@@ -186,7 +185,7 @@ class RunPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The plot keeps its room before the table."""
         super().resizeEvent(event)
-        self.table.set_narrow(self.width() < _NARROW)
+        self.table.share(self.width())
 
     # Building
 
@@ -228,7 +227,7 @@ class RunPanel(QWidget):
         column.addLayout(row, 1)
         foot = QHBoxLayout()
         foot.setSpacing(8)
-        self._state = ElidedLabel("", "muted")
+        self._state = ElidedLabel("", "muted", is_sentence=True)
         foot.addWidget(self._state, 1)
         self.log_box = QCheckBox("Log")
         self.log_box.setAccessibleName("Logarithmic time axis")

@@ -184,8 +184,10 @@ class RunPlot(Chart):
                 painter.drawRoundedRect(QRectF(left, top + 3.5, 9, 9), 2.5, 2.5)
                 left += 15
             painter.setPen(theme.text)
-            painter.drawText(QRectF(left, top, box.right() - left, 16), Qt.AlignmentFlag.AlignVCenter, facet.title)
-            left += QFontMetricsF(font).horizontalAdvance(facet.title) + 18
+            metrics = QFontMetricsF(font)
+            title = metrics.elidedText(facet.title, Qt.TextElideMode.ElideRight, box.right() - left)
+            painter.drawText(QRectF(left, top, box.right() - left, 16), Qt.AlignmentFlag.AlignVCenter, title)
+            left += metrics.horizontalAdvance(title) + 18
         else:
             draw_legend(painter, theme, left, top, [(curve.title, curve.color) for curve in facet.curves])
         if facet.color is not None and left + 90 < box.right():  # overlaid modes have their colours in the table
@@ -210,8 +212,9 @@ class RunPlot(Chart):
             painter.drawLine(QPointF(left, box.top()), QPointF(left, box.bottom()))
             if left >= free:
                 painter.setPen(theme.muted)
-                painter.drawText(QPointF(left + 4, box.top() + 12), name)
-                free = left + metrics.horizontalAdvance(name) + 12
+                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, box.right() - left - 6)
+                painter.drawText(QPointF(left + 4, box.top() + 12), shown)
+                free = left + metrics.horizontalAdvance(shown) + 12
         painter.restore()
 
     def _paint_outliers(self, painter: QPainter, curve: Curve, box: QRectF, x: Scale, y: Scale) -> None:

@@ -17,7 +17,8 @@ from views.units_table import swatch
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = ("Mode", "CPU p50", "p90", "p99", "GPU p50", "p90", "p99", "Speedup")
 _WIDTHS = (140, 58, 48, 48, 60, 48, 48, 60)
-_NARROW = (2, 5)  # left out where room is short
+# columns that are left out below so many pixels of the panel, so that the plot keeps room
+_LEFT_OUT = ((780, (2, 3, 5, 6)), (1000, (2, 5)))
 _SPEEDUP_TIP = "Against eager: the longer of CPU and GPU median of eager, over the same of this mode"
 
 
@@ -139,7 +140,7 @@ class RunTable(QTableView):
         header.setHighlightSections(False)
         for section, width in enumerate(_WIDTHS):
             self.setColumnWidth(section, width)
-        self.set_narrow(True)
+        self.share(0)
 
     def csv_text(self) -> str:
         """Percentiles of the modes that ran, in microseconds."""
@@ -148,12 +149,12 @@ class RunTable(QTableView):
         rows = self.figures.rows
         return csv_text(header, ((row.mode, row.iterations, *row.cpu, *row.gpu, row.speedup) for row in rows))
 
-    def set_narrow(self, on: bool) -> None:
-        """Leave p90 out, so that the plot keeps room."""
-        for column in _NARROW:
-            self.setColumnHidden(column, on)
-        shown = [width for column, width in enumerate(_WIDTHS) if not (on and column in _NARROW)]
-        self.setFixedWidth(sum(shown) + 12)
+    def share(self, width: int) -> None:
+        """Take as many columns as leave the plot its room in a panel ``width`` pixels wide."""
+        left_out = next((columns for below, columns in _LEFT_OUT if width < below), ())
+        for column in range(len(_WIDTHS)):
+            self.setColumnHidden(column, column in left_out)
+        self.setFixedWidth(sum(w for column, w in enumerate(_WIDTHS) if column not in left_out) + 12)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """A click on a row is a click on its switch."""

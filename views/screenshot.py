@@ -8,6 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QEventLoop, QThreadPool
 
+from app.overlays import OVERLAYS
 from app.session import Session
 from app.settings import Settings
 from app.worker.client import WorkerClient
@@ -15,12 +16,17 @@ from compiler.report import Report
 from views.app import make_application
 from views.main_window import MainWindow
 
-VIEWS = (
-    "graph", "start", "run", "timeline", "cuda-graph", "topology", "inputs", "capture-check", "memory", "roofline",
-    "source", "refusals", "compare", "stages", "breaks", "guards", "recompiles", "wrapper", "fx", "messages",
-)  # fmt: skip
+_RUN_VIEWS = {
+    "run": "order", "run-overlaid": "overlaid", "run-side": "side", "run-histogram": "distribution",
+    "run-compare": "compare",
+}  # fmt: skip
 _GRAPH_PAGES = {"cuda-graph": "overview", "topology": "topology", "inputs": "inputs", "capture-check": "check"}
 _DYNAMO_PAGES = ("breaks", "guards", "recompiles")
+_PANELS = ("timeline", "memory", "roofline", "source", "refusals", "compare", "stages", "messages")
+_OVERLAYS = tuple(f"by-{kind}" for kind in OVERLAYS if kind != "decision")
+VIEWS = (
+    "graph", "start", *_RUN_VIEWS, *_GRAPH_PAGES, *_PANELS, *_DYNAMO_PAGES, "wrapper", "fx", *_OVERLAYS,
+)  # fmt: skip
 _SETTLE_S = 0.4
 _LAYOUT_S = 60.0
 
@@ -52,21 +58,7 @@ def screenshot(
     window.show()
     if report is not None:
         _show(window, report)
-        if view == "start":
-            window.show_start_page()
-        elif view != "graph":
-            tabs = window.workspace.panels
-            if view in _GRAPH_PAGES:
-                tabs.setCurrentWidget(tabs.cuda_graph)
-                tabs.cuda_graph.show_page(_GRAPH_PAGES[view])
-            elif view in _DYNAMO_PAGES:
-                tabs.setCurrentWidget(tabs.dynamo)
-                tabs.dynamo.show_page(view)
-            else:
-                is_program = view in ("wrapper", "fx")
-                tabs.setCurrentWidget(tabs.programs if is_program else getattr(tabs, view))
-                if is_program:
-                    tabs.programs.show_text(view)
+        show_view(window, view)
         if compare is not None and window.session.report is not None:
             window.compare_control.pair(window.session.report, compare)
             _wait(lambda: window.workspace.panels.compare.diff is not None, _LAYOUT_S)
@@ -78,6 +70,32 @@ def screenshot(
     window.close()
     if not pixmap.save(str(out), "PNG"):
         raise OSError(f"{out} cannot be written.")
+
+
+def show_view(window: MainWindow, view: str) -> None:
+    """Bring one of VIEWS to the front of a window that shows a report."""
+    if view == "start":
+        window.show_start_page()
+        return
+    window.show_workspace()
+    tabs = window.workspace.panels
+    kind = view.removeprefix("by-") if view in _OVERLAYS else "decision"
+    window.workspace.graph.show_overlay(kind)
+    window.workspace.units.lead_with(kind)
+    if view in _RUN_VIEWS:
+        tabs.setCurrentWidget(tabs.run)
+        tabs.run.show_view(_RUN_VIEWS[view])
+    elif view in _GRAPH_PAGES:
+        tabs.setCurrentWidget(tabs.cuda_graph)
+        tabs.cuda_graph.show_page(_GRAPH_PAGES[view])
+    elif view in _DYNAMO_PAGES:
+        tabs.setCurrentWidget(tabs.dynamo)
+        tabs.dynamo.show_page(view)
+    elif view in ("wrapper", "fx"):
+        tabs.setCurrentWidget(tabs.programs)
+        tabs.programs.show_text(view)
+    elif view in _PANELS:
+        tabs.setCurrentWidget(getattr(tabs, view))
 
 
 def _show(window: MainWindow, report: Report | Session) -> None:

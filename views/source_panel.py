@@ -88,7 +88,7 @@ class SourcePanel(QWidget):
         self.files.setMinimumWidth(180)
         self.files.activated.connect(lambda _: self._show_file())
         row.addWidget(self.files)
-        self._note = ElidedLabel("", "muted")
+        self._note = ElidedLabel("", "muted", is_sentence=True)
         row.addWidget(self._note, 1)
         column.addLayout(row)
         self.code = HeatView(theme)

@@ -14,7 +14,7 @@ from views.theme import Theme, mix
 from views.widgets import as_panel, label
 
 _ROW = 26
-_TEXT_WIDTH = 330
+_LEAST_TEXT_WIDTH, _TEXT_WIDTH = 230, 330
 
 
 class StagesPanel(QWidget):
@@ -38,10 +38,11 @@ class StagesPanel(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidget(page)
-        row.addWidget(scroll, 1)
+        row.addWidget(scroll, 3)
         self._card = QFrame()
         self._card.setProperty("role", "card")
-        self._card.setFixedWidth(_TEXT_WIDTH)
+        self._card.setMinimumWidth(_LEAST_TEXT_WIDTH)
+        self._card.setMaximumWidth(_TEXT_WIDTH)
         texts = QVBoxLayout(self._card)
         texts.setContentsMargins(14, 12, 14, 12)
         self._title = label("", "strong")
@@ -53,7 +54,7 @@ class StagesPanel(QWidget):
         side.setContentsMargins(0, 12, 0, 12)
         side.addWidget(self._card)
         side.addStretch()
-        row.addLayout(side)
+        row.addLayout(side, 2)
         self._card.hide()
 
     def set_theme(self, theme: Theme) -> None:
@@ -126,8 +127,8 @@ class _Bars(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         total = sum(stage.ms for stage in self._stages)
         longest = max((stage.ms for stage in self._stages), default=1.0) or 1.0
-        left, figures = 210, 90
-        room = max(60, min(self.width() - left - figures, 620))
+        left, figures = (210, 90) if self.width() > 420 else (182, 78)
+        room = max(24, min(self.width() - left - figures, 620))
         side = Qt.AlignmentFlag.AlignVCenter
         for row, stage in enumerate([*self._stages, Stage("All stages", total)]):
             top = row * _ROW
@@ -140,7 +141,8 @@ class _Bars(QWidget):
             painter.drawText(QRectF(6, top, left - 10, _ROW), side, _name(stage))
             if not last:
                 painter.setPen(theme.muted)
-                painter.drawText(QRectF(110, top, left - 120, _ROW), side, stage.region)
+                region = painter.fontMetrics().elidedText(stage.region, Qt.TextElideMode.ElideRight, left - 118)
+                painter.drawText(QRectF(110, top, left - 116, _ROW), side, region)
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(mix(theme.surface, theme.muted, 0.18))
                 painter.drawRoundedRect(QRectF(left, top + 9, room, 8), 4, 4)

@@ -31,6 +31,7 @@ _COLUMNS = [
     Column("Kind", 80, is_muted=True),
 ]  # fmt: skip
 _NAME, _WASTED, _ERROR = 1, 3, 4
+_LEADING = {"time": 2, "wasted": _WASTED, "error": _ERROR, "bytes": 5}  # overlay -> column
 _CSV = ("order", "name", "kind", "kernel", "time_us", "measured", "wasted_us", "bytes", "flops", "error", "eager_error")
 
 
@@ -55,6 +56,7 @@ class UnitsPanel(QWidget):
         self.filter.setClearButtonEnabled(True)
         column.addWidget(self.filter)
         self.table = _UnitsDataTable("Groups and extern calls", _COLUMNS, swatch_column=_NAME)
+        self.table.set_empty_text("No group or extern call has all of these words.")
         self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.verticalHeader().setDefaultSectionSize(26)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
@@ -72,7 +74,9 @@ class UnitsPanel(QWidget):
     def _share_room(self) -> None:
         """As many whole columns as fit are in sight; the name takes what is left over."""
         room = self.table.viewport().width()
-        widths = [0 if self.table.isColumnHidden(i) else column.width for i, column in enumerate(_COLUMNS)]
+        header = self.table.horizontalHeader()
+        order = [header.logicalIndex(place) for place in range(len(_COLUMNS))]
+        widths = [0 if self.table.isColumnHidden(i) else _COLUMNS[i].width for i in order]
         taken = widths[0] + widths[2]
         for width in widths[3:]:
             if taken + width + widths[_NAME] > room:
@@ -98,6 +102,17 @@ class UnitsPanel(QWidget):
     def csv_text(self) -> str:
         """The rows as they are sorted and filtered, with plain figures."""
         return self.table.csv_text()
+
+    def lead_with(self, overlay: str) -> None:
+        """The figure that the graph is coloured by comes first after the name, and sorts the table."""
+        header = self.table.horizontalHeader()
+        for place in range(len(_COLUMNS)):  # as they were, then the one that leads
+            header.moveSection(header.visualIndex(place), place)
+        column = _LEADING.get(overlay)
+        if column is not None and not self.table.isColumnHidden(column):
+            header.moveSection(header.visualIndex(column), _NAME + 1)
+            self.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
+        self._share_room()
 
     def show_unit(self, name: str) -> None:
         """Make ``name`` the current row, without the signal."""

@@ -72,10 +72,14 @@ def recolor(root: QWidget, theme: Theme) -> None:
 
 
 class ElidedLabel(QLabel):
-    """One line whose middle gives way where there is no room; the whole text is its tool tip."""
+    """One line that gives way where there is no room; the whole text is its tool tip.
 
-    def __init__(self, text: str = "", role: str = "") -> None:
+    A name loses its middle, a sentence (``is_sentence``) its end: what is left of it must not say something else.
+    """
+
+    def __init__(self, text: str = "", role: str = "", *, is_sentence: bool = False) -> None:
         super().__init__(text)
+        self._mode = Qt.TextElideMode.ElideRight if is_sentence else Qt.TextElideMode.ElideMiddle
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setProperty("role", role)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
@@ -83,7 +87,7 @@ class ElidedLabel(QLabel):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw as much as fits."""
-        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideMiddle, self.width())
+        shown = self.fontMetrics().elidedText(self.text(), self._mode, self.width())
         self.setToolTip(self.text() if shown != self.text() else "")
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))

@@ -169,6 +169,7 @@ class Workspace(QObject):
         graph.group_clicked.connect(self.select_unit)
         graph.nodes_clicked.connect(self.select_nodes_of)
         graph.background_clicked.connect(self.selection.clear)
+        graph.overlay_chosen.connect(self.units.lead_with)
         graph.layout_failed.connect(self._layout_failed)
         self.units.unit_chosen.connect(self.select_unit)
         self.panels.unit_chosen.connect(self.select_unit_of)

@@ -85,7 +85,7 @@ def test_graph_and_tables_are_exported(
     assert "cannot be written" in window.messages.messages[-1].text
     units = window.workspace.units
     lines = units.csv_text().splitlines()
-    assert lines[0].startswith("order,name,kind,kernel,time_us,measured,wasted_us,bytes,flops")
+    assert lines[0] == "order,name,kind,kernel,time_us,measured,wasted_us,bytes,flops,error,eager_error"
     assert len(lines) == 1 + len(report.regions[0].groups) + len(report.regions[0].extern_calls)
     wasted = [float(line.split(",")[6]) for line in lines[1:]]
     assert wasted == sorted(wasted, reverse=True)

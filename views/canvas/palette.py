@@ -131,12 +131,12 @@ class CanvasPalette:
     def _overlay_ink(self, number: int) -> Ink:
         theme, color = self.theme, self._overlay_color(number)
         base = theme.surface
-        return Ink(mix(base, color, 0.55), mix(color, theme.text, 0.25), theme.text, mix(theme.text, color, 0.2), color)
+        return Ink(mix(base, color, 0.5), mix(color, theme.text, 0.25), theme.text, mix(theme.text, color, 0.2), color)
 
     def _overlay_group(self, number: int) -> GroupInk:
         theme, color = self.theme, self._overlay_color(number)
         base = theme.surface
-        strip = mix(base, color, 0.6)
+        strip = mix(base, color, 0.5)
         return GroupInk(mix(base, color, 0.22), mix(color, theme.text, 0.2), strip, theme.text, color, color)
 
 

@@ -173,7 +173,7 @@ class MemoryMap(Chart):
         painter.setFont(theme.ui_font(8.5))
         width = painter.fontMetrics().horizontalAdvance(text) + 4
         at = left - width - 4 if right + width + 8 > box.right() else right + 4
-        painter.setPen(theme.selection)
+        painter.setPen(theme.text)
         painter.drawText(QRectF(at, box.top() - 18, width, 16), Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_reuse(self, painter: QPainter, boxes: Boxes) -> None:

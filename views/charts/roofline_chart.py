@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -188,13 +189,23 @@ class RooflineChart(Chart):
             at = y.px(tflops * 1e12)
             painter.setPen(QPen(theme.text if number == 0 else theme.muted, 1.6 if number == 0 else 1.2))
             painter.drawLine(QPointF(from_x, at), QPointF(box.right(), at))
+            text = f"{tflops:,.0f} TFLOP/s {name}"
+            width = painter.fontMetrics().horizontalAdvance(text)
+            where = QRectF(box.right() - 6 - width, at - 17, width, 15)
+            painter.fillRect(where.adjusted(-2, 0, 2, -1), theme.surface)  # the sloping roof may pass below it
             painter.setPen(theme.muted)
-            where = QRectF(box.right() - 320, at - 17, 314, 15)
-            painter.drawText(where, Qt.AlignmentFlag.AlignRight, f"{tflops:,.0f} TFLOP/s {name}")
-        painter.setPen(theme.muted)
+            painter.drawText(where, Qt.AlignmentFlag.AlignRight, text)
+        self._paint_bandwidth(painter, target, start, QPointF(x.px(ridge), y.px(bandwidth * ridge)))
+        painter.restore()
+
+    def _paint_bandwidth(self, painter: QPainter, target: Target, start: QPointF, end: QPointF) -> None:
+        """Its figure along the sloping roof, above it, where no unit can be."""
+        painter.save()
+        painter.translate(start + (end - start) * 0.35)
+        painter.rotate(math.degrees(math.atan2(end.y() - start.y(), end.x() - start.x())))
+        painter.setPen(self.theme.muted)
         text = f"{target.bandwidth_gbs / 1e3:.2f} TB/s"
-        place = start.x() + 40
-        painter.drawText(QPointF(place + 8, y.px(bandwidth * x.value(place)) + 14), text)
+        painter.drawText(QRectF(-80, -18, 160, 15), Qt.AlignmentFlag.AlignHCenter, text)
         painter.restore()
 
     def _nearest(self, at: QPointF) -> Point | None:

@@ -1,0 +1,118 @@
+"""Pictures of every panel, light and dark, at a small and a large size, to be looked at.
+
+    python -m tests.benchmarks.screenshots FOLDER [--session X.fscope] [--compare Y.fscope] [--only WORD]
+
+Writes FOLDER/SIZE-THEME-VIEW.png. Without a session it is the sample that ships with the app; without another one to
+compare it with, a copy of it in which half of the groups are changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import msgspec
+from PySide6.QtCore import QEventLoop, QThreadPool
+
+from app.session import Session, open_session
+from app.settings import Settings
+from app.worker.client import WorkerClient
+from compiler.report import NodeCheck, Numerics, Report
+from views.app import make_application
+from views.main_window import MainWindow
+from views.screenshot import VIEWS, show_view
+from views.start_page import samples
+
+SIZES = ((1280, 800), (2560, 1440))
+_SETTLE_S = 0.35
+_LIMIT_S = 60.0
+
+
+def changed(report: Report) -> Report:
+    """A copy with groups split and kernels slower, so that there is something to compare."""
+    other: Report = msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report)
+    for region in other.regions:
+        for group in region.groups[::2]:
+            if len(group.nodes) > 2:
+                group.nodes = group.nodes[:-1]
+                group.estimated_bytes = int(group.estimated_bytes * 1.2)
+    for kernel in other.kernels[::3]:
+        kernel.registers = (kernel.registers or 32) + 8
+    return other
+
+
+def with_numerics(report: Report) -> None:
+    """Errors that grow along the schedule, where the session has none; pictures are all they are for."""
+    if report.numerics is not None:
+        return
+    checks = [
+        NodeCheck(region.name, unit.name, unit.nodes[-1], 1e-8 * 1.1 ** (unit.order % 70), 9e-9, "float32")
+        for region in report.regions
+        for unit in (*region.groups, *region.extern_calls)
+    ]
+    report.numerics = Numerics("made up for this picture", checks)
+
+
+def settle(seconds: float = _SETTLE_S) -> None:
+    """Let jobs and animations end."""
+    QThreadPool.globalInstance().waitForDone(int(_LIMIT_S * 1000))
+    loop, end = QEventLoop(), time.monotonic() + seconds
+    while time.monotonic() < end:
+        loop.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+
+
+def shoot(session: Session, other: Report, folder: Path, views: list[str], size: tuple[int, int]) -> None:
+    """Every view at one size in both themes."""
+    window = MainWindow(WorkerClient, Settings(theme="light"), start_worker=False)
+    window.resize(*size)
+    window.show()
+    ready: list[str] = []
+    window.workspace.graph.laid_out.connect(ready.append)
+    window.show_session(session)
+    end = time.monotonic() + _LIMIT_S
+    while not ready and time.monotonic() < end:
+        settle(0.05)
+    run = window.workspace.panels.run
+    for mode in ("eager", "compiled", "graph", "inductor", "inductor-graph"):
+        if mode not in run.modes:
+            run.toggle_mode(mode)
+    window.compare_control.pair(session.report, other)
+    for theme in ("light", "dark"):
+        window.set_theme(theme)
+        settle()
+        for view in views:
+            show_view(window, view)
+            settle()
+            path = folder / f"{size[0]}x{size[1]}-{theme}-{view}.png"
+            if not window.grab().save(str(path), "PNG"):
+                raise OSError(f"{path} cannot be written.")
+            print(path, flush=True)
+    window.session.discard_changes()
+    window.close()
+
+
+def main() -> int:
+    """Parse, open, shoot."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--session", type=Path)
+    parser.add_argument("--compare", type=Path)
+    parser.add_argument("--only", default="", help="views whose names contain this")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    make_application()
+    session = open_session(options.session or samples()[0])
+    with_numerics(session.report)
+    other = open_session(options.compare).report if options.compare else changed(session.report)
+    for size in SIZES:
+        shoot(session, other, options.folder, [view for view in VIEWS if options.only in view], size)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
