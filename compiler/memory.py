@@ -131,6 +131,7 @@ def _assign_storage(
     steps: Sequence[Scheduled], last_use: dict[str, int], kept: set[str], goes_on: dict[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Who takes over whose storage, and which of them do so while their kernel still reads it."""
+    continued = set(goes_on.values())
     aliased = {
         name
         for step in steps
@@ -141,9 +142,9 @@ def _assign_storage(
     for step in steps:
         if isinstance(step, Launch):
             for buffer in step.stored:
-                if buffer.name not in kept and buffer.name not in aliased and buffer.name not in goes_on.values():
+                if buffer.name not in kept and buffer.name not in aliased and buffer.name not in continued:
                     dying[last_use[buffer.name]].append(buffer)
-    unusable = kept | aliased | set(goes_on.values())
+    unusable = kept | aliased | continued
     own = {b.name: b for step in steps for b in _fresh_memory(step) if b.name not in unusable}
     free: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     reuses: dict[str, str] = {}

@@ -2,8 +2,9 @@
 
 Any order that keeps data, writes and side effects in sequence computes the same numbers. The captured one stands unless
 another is lower: two list schedules are tried, one from the front (of what may run next, what leaves the least memory
-behind) and one from the back (of what may run last, what needs the least memory kept for it). Both take time linear in
-the size of the graph, but for a logarithm, and depend on nothing but the graph.
+behind) and one from the back (of what may run last, what needs the least memory kept for it). Where one is lower, a
+third keeps to the captured order for as long as the peak that was reached allows, which leaves most steps beside those
+whose data they share. All take time linear in the size of the graph, but for a logarithm, and depend on nothing else.
 """
 
 from __future__ import annotations
@@ -63,20 +64,29 @@ def lower_peak(
     graph = dependencies(steps, program)
     sizes = _Sizes.of(steps, program, given_up)
     outside = {id(steps[position]) for position in refused}
-    tried = (
-        (MemoryOrder.FORWARD, _from_the_front(graph, sizes)),
-        (MemoryOrder.BACKWARD, _from_the_back(graph, sizes)),
-    )
-    for policy, order in tried:
+
+    def tried(policy: MemoryOrder, order: Order) -> Ordered | None:
+        """The order's schedule, where it may be taken."""
         arranged = [steps[position] for position in order]
         if _alternations(arranged, outside) > _alternations(steps, outside):
-            continue
-        if plan_memory(arranged, program, options, given_up).peak_bytes >= best.plan.peak_bytes:
-            continue
+            return None
+        if plan_memory(arranged, program, options, given_up).peak_bytes > best.plan.peak_bytes:
+            return None  # what combining does to it need not be found out
         finished = finish(arranged)
-        plan = plan_memory(finished, program, options, given_up)
-        if plan.peak_bytes < best.plan.peak_bytes:
-            best = Ordered(finished, plan, best.captured_peak, len(order) - _longest_rise(order), policy)
+        planned = plan_memory(finished, program, options, given_up)
+        return Ordered(finished, planned, best.captured_peak, len(order) - _longest_rise(order), policy)
+
+    for policy, order in (
+        (MemoryOrder.FORWARD, _from_the_front(graph, sizes)),
+        (MemoryOrder.BACKWARD, _from_the_back(graph, sizes)),
+    ):
+        found = tried(policy, order)
+        if found is not None and found.plan.peak_bytes < best.plan.peak_bytes:
+            best = found
+    if best.moved:
+        found = tried(MemoryOrder.BUDGET, _from_the_front(graph, sizes, best.plan.peak_bytes))
+        if found is not None and (found.plan.peak_bytes, found.moved) < (best.plan.peak_bytes, best.moved):
+            best = found
     return best
 
 
@@ -216,44 +226,59 @@ class _Sizes:
         return sizes
 
 
-def _from_the_front(graph: Dependencies, sizes: _Sizes) -> Order:
-    """Of the steps that may run next always the one after which least is live; of equals, the captured order's first.
+def _from_the_front(graph: Dependencies, sizes: _Sizes, budget: int = -1) -> Order:
+    """Of the steps that may run next the captured order's first where it keeps what is live within ``budget`` bytes,
+    else the one after which least is live; of equals, the captured order's first.
 
     Changes of what a step frees are kept up to date: it falls due when a storage has one user left.
     """
     users: dict[str, set[int]] = defaultdict(set)
-    for position, used in enumerate(sizes.used):
-        for place in used:
+    for position in range(len(sizes.made)):
+        for place in (*sizes.used[position], *sizes.made[position]):
             users[place].add(position)
-    for position, made in enumerate(sizes.made):
-        for place in made:
-            users[place].add(position)
-    growth = []
-    for position, made in enumerate(sizes.made):
-        gone = [p for p in (*sizes.used[position], *made) if len(users[p]) == 1 and p not in sizes.kept]
-        growth.append(sum(sizes.bytes[p] for p in made) - sum(sizes.bytes[p] for p in gone))
+    taken = [sum(sizes.bytes[p] for p in made) for made in sizes.made]
+    growth = list(taken)
+    for place, positions in users.items():
+        if len(positions) == 1 and place not in sizes.kept:
+            growth[next(iter(positions))] -= sizes.bytes[place]
+    made = {place for places in sizes.made for place in places}
+    live = sum(size for place, size in sizes.bytes.items() if place not in made)
     waiting = [len(before) for before in graph.before]
-    ready = [(growth[p], p) for p, count in enumerate(waiting) if not count]
-    heapq.heapify(ready)
+    by_growth: list[tuple[int, int]] = []
+    in_order: Order = []
+
+    def may_run(position: int) -> None:
+        heapq.heappush(by_growth, (growth[position], position))
+        heapq.heappush(in_order, position)
+
+    for position, count in enumerate(waiting):
+        if not count:
+            may_run(position)
     done = [False] * len(waiting)
     order: Order = []
-    while ready:
-        known, position = heapq.heappop(ready)
-        if done[position] or known != growth[position]:
-            continue  # an entry from before it came to free more
+    while len(order) < len(waiting):
+        while done[in_order[0]]:
+            heapq.heappop(in_order)
+        if live + taken[in_order[0]] <= budget:
+            position = heapq.heappop(in_order)
+        else:
+            known, position = heapq.heappop(by_growth)
+            if done[position] or known != growth[position]:
+                continue  # an entry from before it came to free more
         done[position] = True
         order.append(position)
+        live += growth[position]
         for place in (*sizes.used[position], *sizes.made[position]):
             users[place].discard(position)
             if len(users[place]) == 1 and place not in sizes.kept:
                 (last,) = users[place]
                 growth[last] -= sizes.bytes[place]
-                if not waiting[last]:
-                    heapq.heappush(ready, (growth[last], last))
+                if not waiting[last] and not done[last]:
+                    heapq.heappush(by_growth, (growth[last], last))
         for other in sorted(graph.after[position]):
             waiting[other] -= 1
             if not waiting[other]:
-                heapq.heappush(ready, (growth[other], other))
+                may_run(other)
     return order
 
 

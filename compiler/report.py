@@ -179,6 +179,7 @@ class MemoryOrder(StrEnum):
     CAPTURED = "captured"  # that of the captured graph
     FORWARD = "forward"  # a list schedule from the front: of what may run next, what leaves the least memory behind
     BACKWARD = "backward"  # one from the back: of what may run last, what needs the least memory kept for it
+    BUDGET = "budget"  # the captured order wherever that keeps within the lowest peak found, else as FORWARD
 
 
 class Memory(msgspec.Struct, omit_defaults=True):

@@ -129,11 +129,11 @@ def order_text(memory: Memory) -> str:
         return ""
     if memory.order is MemoryOrder.CAPTURED:
         return " The steps run in the captured order: of the others that were tried, none has a lower peak."
-    how = (
-        "from the front, always what leaves the least memory behind"
-        if memory.order is MemoryOrder.FORWARD
-        else "from the back, always what needs the least memory kept for it"
-    )
+    how = {
+        MemoryOrder.FORWARD: "from the front, always what leaves the least memory behind",
+        MemoryOrder.BACKWARD: "from the back, always what needs the least memory kept for it",
+        MemoryOrder.BUDGET: "the captured order wherever that keeps below the new peak, else what leaves least behind",
+    }[memory.order]
     before, after = memory.captured_peak_bytes, memory.peak_bytes
     return (
         f" {fmt.plural(memory.moved_steps, 'step')} moved ({how}): in the captured order the peak would be "
