@@ -45,6 +45,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (image(), weight(4, 8, 3)),
     ),
     "turned": (lambda x, a: F.conv2d(x, a).permute(0, 2, 3, 1).reshape(200, 4), (image(), weight(4, 8, 3))),
+    "heavy weights": (
+        lambda x, a, b, c: F.conv2d(F.relu(F.conv2d(x, a, padding=1, stride=(2, 1))), b, c, padding=(1, 0)),
+        (torch.randn(2, 64, 3, 4), weight(96, 64, 3) / 24, weight(64, 96, 3) / 30, torch.randn(64)),
+    ),
+    "heavy weight of one point": (lambda x, a: F.conv2d(x, a) + 1, (torch.randn(1, 256, 1, 1), weight(128, 256, 1))),
     "permuted result": (lambda x, a: F.conv2d(x, a).permute(0, 3, 1, 2), (image(), weight(4, 8, 3))),
 }
 
@@ -91,3 +96,17 @@ def test_which_graphs_want_it() -> None:
     assert not wants_channels_last(capture(lambda x: x + 1, image()), target)
     depthwise = capture(lambda x, a: F.conv2d(x, a, groups=8), image().half(), weight(8, 1, 3).half())
     assert not wants_channels_last(depthwise, target)
+
+
+def test_a_convolution_with_a_heavy_weight_is_a_product() -> None:
+    x, a, b = torch.randn(1, 64, 4, 4), weight(96, 64, 3), weight(64, 96, 3)
+
+    def counted(x: Any) -> list[int]:
+        function = lambda x, a, b: F.conv2d(F.conv2d(x, a, padding=1), b, padding=1)  # noqa: E731
+        nodes = channels_last(capture(function, x, a, b)).graph.nodes
+        return [sum(n.target is target for n in nodes) for target in (aten.convolution.default, aten.mm.default)]
+
+    assert counted(x) == [0, 2]
+    assert counted(torch.randn(1, 64, 16, 16)) == [2, 0], "the weight is not much beside the data"
+    graph = capture(lambda x, a: F.conv2d(x, a, padding=1, dilation=2), torch.randn(1, 64, 4, 4), a)
+    assert any(n.target is aten.convolution.default for n in channels_last(graph).graph.nodes)
