@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+import tempfile
 from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ MEM_ALLOC, MEM_FREE = 10, 11
 CONDITIONAL = 13
 
 _CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
+_DOT_HANDLES = 1 << 10  # CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES
 _LOSSY_QUERY = 912  # CUDA_ERROR_LOSSY_QUERY: an edge carries data that the older call cannot tell
 
 
@@ -240,6 +243,16 @@ def child_graph(node: int) -> int | None:
     """The graph that a child graph node runs."""
     graph = c_void_p()
     return graph.value if _call("cuGraphChildGraphNodeGetGraph", _handle(node), byref(graph)) == 0 else None
+
+
+def description(graph: int) -> str:
+    """The driver's description of a graph in the DOT language with the handles of its nodes; "" where there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "graph.dot")
+        if _call("cuGraphDebugDotPrint", _handle(graph), c_char_p(os.fsencode(path)), c_uint(_DOT_HANDLES)) != 0:
+            return ""
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
 
 
 @dataclass(frozen=True)

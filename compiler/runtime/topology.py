@@ -13,6 +13,7 @@ import msgspec
 
 from compiler.report import GraphNode, GraphNodeKind
 from compiler.runtime import driver
+from compiler.runtime.conditional import Body, Conditional, conditionals
 from compiler.runtime.observe import Units
 
 _KINDS = {
@@ -34,11 +35,13 @@ _NAMES = {
     GraphNodeKind.EMPTY: "Nothing (joins branches)",
     GraphNodeKind.EVENT_WAIT: "Wait for an event",
     GraphNodeKind.EVENT_RECORD: "Record an event",
-    # The driver tells only who made a conditional node what its body is.
-    GraphNodeKind.CONDITIONAL: "Conditional body",
+    GraphNodeKind.CONDITIONAL: "Conditional",
     GraphNodeKind.OTHER: "Node of another kind",
 }
 _MEMORY_TYPES = {1: "host", 2: "device", 3: "array", 4: "unified"}  # CUmemorytype
+
+
+_CASES = {"IF": "If", "WHILE": "While", "SWITCH": "Switch"}
 
 
 def read(graph: int, units: Units) -> list[GraphNode]:
@@ -47,10 +50,17 @@ def read(graph: int, units: Units) -> list[GraphNode]:
     ``units`` maps a node's handle to the region and step that issued it.
     """
     handles = driver.nodes(graph)
+    inside: Mapping[int, Conditional] = {}
+    if any(driver.node_type(handle) == driver.CONDITIONAL for handle in handles):
+        inside = conditionals(driver.description(graph))
+    return _read(Body(handles, driver.edges(graph)), units, inside)
+
+
+def _read(body: Body, units: Units, inside: Mapping[int, Conditional]) -> list[GraphNode]:
     waits_for: dict[int, list[int]] = defaultdict(list)
-    for before, after in driver.edges(graph):
+    for before, after in body.edges:
         waits_for[after].append(before)
-    ordered = in_order(handles, waits_for)
+    ordered = in_order(body.nodes, waits_for)
     ids = {handle: number for number, handle in enumerate(ordered)}
     allocated: dict[int, int] = {}  # address -> bytes
     nodes = []
@@ -59,8 +69,23 @@ def read(graph: int, units: Units) -> list[GraphNode]:
         node.id = ids[handle]
         node.dependencies = sorted(ids[before] for before in waits_for[handle])
         node.region, node.unit = units.get(handle, ("", ""))
+        if handle in inside:
+            _add_bodies(node, inside[handle], units, inside)
         nodes.append(node)
     return nodes
+
+
+def _add_bodies(node: GraphNode, conditional: Conditional, units: Units, inside: Mapping[int, Conditional]) -> None:
+    """What a conditional node runs: the nodes of its one body, or a graph for each case."""
+    node.name = _CASES.get(conditional.kind, conditional.kind.title())
+    bodies = [(case, _read(body, units, inside)) for case, body in conditional.bodies.items()]
+    if len(bodies) == 1:
+        ((_, node.children),) = bodies
+        return
+    node.children = [
+        GraphNode(id=number, kind=GraphNodeKind.CHILD_GRAPH, name=f"Case {case}", children=children)
+        for number, (case, children) in enumerate(bodies)
+    ]
 
 
 def in_order(handles: Sequence[int], waits_for: Mapping[int, Sequence[int]]) -> list[int]:

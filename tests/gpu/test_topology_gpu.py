@@ -91,6 +91,9 @@ def test_every_kind_of_node_and_its_edges() -> None:
     conditional.size, conditional.ctx = 1, context
     choice.conditional = conditional
     done(bindings.cuGraphAddNode(graph, [freed], None, 1, choice))
+    (body,) = (bindings.CUgraph(int(made)) for made in choice.conditional.phGraph_out[:1])
+    filled = done(bindings.cuGraphAddMemsetNode(body, [], 0, fill, context))
+    done(bindings.cuGraphAddMemcpyNode(body, [filled], 1, copy, context))
     done(bindings.cuGraphAddEmptyNode(graph, [memset], 1))
 
     nodes = topology.read(int(graph), {int(memcpy): ("forward", "group0")})
@@ -107,8 +110,36 @@ def test_every_kind_of_node_and_its_edges() -> None:
     assert "at::native" in kernel.name
     assert kernel.grid[0] >= 1
     assert kernel.block[0] >= 32
+    within = by_kind[GraphNodeKind.CONDITIONAL]
+    assert within.name == "If"
+    assert [node.kind for node in within.children] == [GraphNodeKind.MEMSET, GraphNodeKind.MEMCPY]
+    assert [node.bytes for node in within.children] == [4096, 4096]
+    assert [node.dependencies for node in within.children] == [[], [0]]
     assert set(driver.edges(int(graph))) == bindings_edges(int(graph))
     assert sum(len(node.dependencies) for node in nodes) == len(bindings_edges(int(graph)))
+
+
+def test_each_case_of_a_conditional_has_its_nodes() -> None:
+    x = torch.zeros(256, device="cuda")
+    context = done(bindings.cuCtxGetCurrent())
+    graph = done(bindings.cuGraphCreate(0))
+    fill = bindings.CUDA_MEMSET_NODE_PARAMS()
+    fill.dst, fill.value, fill.elementSize, fill.width, fill.height = x.data_ptr(), 0, 4, 256, 1
+    choice = bindings.CUgraphNodeParams()
+    choice.type = bindings.CUgraphNodeType.CU_GRAPH_NODE_TYPE_CONDITIONAL
+    conditional = bindings.CUDA_CONDITIONAL_NODE_PARAMS()
+    conditional.handle = done(bindings.cuGraphConditionalHandleCreate(graph, context, 1, 1))
+    conditional.type = bindings.CUgraphConditionalNodeType.CU_GRAPH_COND_TYPE_SWITCH
+    conditional.size, conditional.ctx = 3, context
+    choice.conditional = conditional
+    done(bindings.cuGraphAddNode(graph, [], None, 0, choice))
+    for number, body in enumerate(choice.conditional.phGraph_out[:3]):
+        for _ in range(number):
+            done(bindings.cuGraphAddMemsetNode(bindings.CUgraph(int(body)), [], 0, fill, context))
+    (node,) = topology.read(int(graph), {})
+    assert node.name == "Switch"
+    assert [len(case.children) for case in node.children] == [0, 1, 2]
+    assert all(inner.bytes == 1024 for case in node.children for inner in case.children)
 
 
 def test_edges_of_branches_equal_the_drivers() -> None:
