@@ -17,10 +17,12 @@ from compiler.report import Node, Region, Report, SourceLine
 
 @dataclass
 class LineHeat:
-    """Time of one line in microseconds, as far as measured and as far as estimated, and the FX nodes behind it."""
+    """Time of one line in microseconds, as far as measured and as far as estimated, the bytes that it moves (an
+    estimate), and the FX nodes behind it."""
 
     measured_us: float = 0.0
     estimated_us: float = 0.0
+    bytes: float = 0.0
     nodes: list[tuple[str, str]] = field(default_factory=list)  # region, FX node
 
     @property
@@ -62,6 +64,7 @@ def _spread(report: Report, region: Region, heat: Heat, kept: frozenset[str] | N
             if line is None or (kept is not None and node.name not in kept):
                 continue
             found = heat[line.file][line.line]
+            found.bytes += point.bytes * weight / total
             if point.time.measured:
                 found.measured_us += point.time.us * weight / total
             else:

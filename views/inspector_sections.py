@@ -21,6 +21,7 @@ from compiler.report import ExternCall, Group, Node, SourceLine, TensorInfo
 from views import format as fmt
 from views.index import RegionIndex, Unit
 from views.refusal_index import lost_text, refusal_text
+from views.table_menu import add_table_menu, csv_text
 from views.theme import Theme
 from views.widgets import ElidedLabel, as_panel, label, line
 
@@ -134,6 +135,7 @@ class Table(QTreeWidget):
         self.setFixedHeight(32 + shown * _ROW_HEIGHT)
         self.setMouseTracking(True)
         self.itemEntered.connect(lambda item, column: self.hovered.emit(item.text(0)))
+        add_table_menu(self, lambda: csv_text(columns, rows))
         self.itemClicked.connect(lambda item, column: self.chosen.emit(item.text(0)))
         self.itemActivated.connect(lambda item, column: self.chosen.emit(item.text(0)))
 

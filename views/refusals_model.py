@@ -10,6 +10,7 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from app.filters import Kept
 from compiler.report import Refusal, RefusalRule, Report
 from views import format as fmt
+from views.table_menu import csv_text
 
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = ("Kept apart", "Bytes lost", "Why", "Region")
@@ -97,6 +98,15 @@ class RefusalsModel(QAbstractItemModel):
     def count(self) -> int:
         """Refusals of the report, shown or not."""
         return len(self._pairs)
+
+    def csv_text(self) -> str:
+        """The pairs that are shown, in the order they are shown."""
+        rows = (
+            (rule.rule.value, pair.refusal.a, pair.refusal.b, pair.refusal.bytes_lost, pair.refusal.detail, pair.region)
+            for rule in self._rules
+            for pair in rule.pairs
+        )
+        return csv_text(("rule", "a", "b", "bytes_lost", "detail", "region"), rows)
 
     def pair(self, index: Index) -> Pair | None:
         """The pair at ``index``; None for a rule."""

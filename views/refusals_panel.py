@@ -10,6 +10,7 @@ from app.filters import Kept
 from compiler.report import Report
 from views import format as fmt
 from views.refusals_model import BYTES, RefusalsModel
+from views.table_menu import add_table_menu
 from views.theme import Theme
 from views.widgets import as_panel, label
 
@@ -57,6 +58,7 @@ class RefusalsPanel(QWidget):
         for section, width in enumerate(_WIDTHS):
             self.tree.setColumnWidth(section, width)
         self.tree.sortByColumn(BYTES, Qt.SortOrder.DescendingOrder)
+        add_table_menu(self.tree, self.model.csv_text)
         column.addWidget(self.tree, 1)
         self.tree.setMouseTracking(True)
         self.tree.entered.connect(self._entered)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWi
 
 from views.icons import pixmap
 from views.theme import Theme
-from views.widgets import as_panel, label
+from views.widgets import add_copy, as_panel, label
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class FindingRow(QFrame):
             place.setFont(theme.mono_font(9.0))
             texts.addWidget(place)
         row.addLayout(texts, 1)
+        parts = (finding.title, finding.detail, finding.advice, finding.place)
+        add_copy(self, lambda: "\n".join(part for part in parts if part))
         if finding.target:
             self.setCursor(Qt.CursorShape.PointingHandCursor)
             self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

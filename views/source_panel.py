@@ -14,7 +14,7 @@ from views.code_view import CodeView
 from views.jobs import Job
 from views.selection import Selection
 from views.theme import Theme, mix
-from views.widgets import ElidedLabel, as_panel
+from views.widgets import ElidedLabel, Segments, as_panel
 
 _HEAT_WIDTH = 92
 
@@ -24,6 +24,7 @@ class HeatView(CodeView):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         self._heat: dict[int, LineHeat] = {}
+        self._figure = "time"
         super().__init__(theme, parent)
 
     def set_heat(self, heat: dict[int, LineHeat]) -> None:
@@ -31,6 +32,18 @@ class HeatView(CodeView):
         self._heat = heat
         self._place_gutter()
         self._gutter.update()
+
+    def show_figure(self, figure: str) -> None:
+        """Heat by "time" or by "bytes"."""
+        self._figure = figure
+        self._gutter.update()
+
+    def heat_of(self, line: LineHeat) -> tuple[float, str]:
+        """A line's figure, and as a text; what is estimated is marked ~."""
+        if self._figure == "bytes":
+            return line.bytes, fmt.size(round(line.bytes))
+        mark = "~" if line.estimated_us > line.measured_us else ""
+        return line.us, f"{mark}{fmt.microseconds(round(line.us, 2))}"
 
     def reveal_line(self, line: int) -> None:
         """Bring a line into sight."""
@@ -44,7 +57,7 @@ class HeatView(CodeView):
     def paint_gutter(self, event: QPaintEvent) -> None:
         """Numbers, then bars and times over the free room on their left."""
         super().paint_gutter(event)
-        hottest = max((line.us for line in self._heat.values()), default=0.0)
+        hottest = max((self.heat_of(line)[0] for line in self._heat.values()), default=0.0)
         if hottest <= 0:
             return
         theme = self._theme
@@ -52,15 +65,15 @@ class HeatView(CodeView):
             painter.setFont(theme.ui_font(8.5))
             for block, top, height in self._visible_blocks():
                 heat = self._heat.get(block.blockNumber() + 1)
-                if heat is None or heat.us <= 0:
+                figure, text = self.heat_of(heat) if heat is not None else (0.0, "")
+                if figure <= 0:
                     continue
-                share = heat.us / hottest
+                share = figure / hottest
                 bar = QRectF(6, top + 1, max((_HEAT_WIDTH - 8) * share, 2.0), height - 2)
                 painter.fillRect(bar, mix(theme.surface, theme.cpu_curve, 0.16 + 0.42 * share))
                 painter.setPen(theme.text)
-                mark = "~" if heat.estimated_us > heat.measured_us else ""
                 where = QRectF(10, top, _HEAT_WIDTH - 10, height)
-                painter.drawText(where, Qt.AlignmentFlag.AlignVCenter, f"{mark}{fmt.microseconds(round(heat.us, 2))}")
+                painter.drawText(where, Qt.AlignmentFlag.AlignVCenter, text)
 
 
 class SourcePanel(QWidget):
@@ -88,6 +101,10 @@ class SourcePanel(QWidget):
         self.files.setMinimumWidth(180)
         self.files.activated.connect(lambda _: self._show_file())
         row.addWidget(self.files)
+        self.figure = Segments({"time": "Time", "bytes": "Bytes"}, "Heat of each line by")
+        self.figure.setProperty("dense", True)
+        self.figure.chosen.connect(self._figure_chosen)
+        row.addWidget(self.figure)
         self._note = ElidedLabel("", "muted", is_sentence=True)
         row.addWidget(self._note, 1)
         column.addLayout(row)
@@ -177,12 +194,24 @@ class SourcePanel(QWidget):
             self.files.setCurrentIndex(position)
             self._show_file()
         self.code.set_heat(self.heat)
-        measured = sum(line.measured_us for lines in heat.values() for line in lines.values())
-        kind = "Measured GPU time" if measured else "Estimated time (~)"
         if self.heat and not self.code.marked_lines:
             self.code.reveal_line(max(self.heat, key=lambda line: self.heat[line].us))
-        self._note.setText(f"{kind} of each line, a kernel's time split over its ops by their bytes. Click a line.")
+        self._tell()
         self._mark()
+
+    def _figure_chosen(self, figure: str) -> None:
+        self.code.show_figure(figure)
+        self._tell()
+
+    def _tell(self) -> None:
+        lines = [line for lines in (self._heat or {}).values() for line in lines.values()]
+        if not lines:
+            return
+        if self.figure.value == "bytes":
+            self._note.setText("Memory traffic of each line (estimated), a kernel's split over its ops.")
+        else:
+            kind = "Measured GPU time" if sum(line.measured_us for line in lines) else "Estimated time (~)"
+            self._note.setText(f"{kind} of each line, a kernel's time split over its ops by their bytes.")
 
     def _show_file(self) -> None:
         if self._report is not None and self.files.currentData() is not None:

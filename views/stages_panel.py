@@ -10,8 +10,9 @@ from compiler.report import Stage
 from views import format as fmt
 from views.progress_panel import STAGES
 from views.stage_texts import explanation
+from views.table_menu import csv_text
 from views.theme import Theme, mix
-from views.widgets import as_panel, label
+from views.widgets import add_copy, as_panel, label
 
 _ROW = 26
 _LEAST_TEXT_WIDTH, _TEXT_WIDTH = 230, 330
@@ -84,6 +85,11 @@ class _Bars(QWidget):
         self.setAccessibleName("Stages and their times")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
+        add_copy(self, self.csv_text)
+
+    def csv_text(self) -> str:
+        """Stage, region, milliseconds."""
+        return csv_text(("stage", "region", "ms"), ((stage.name, stage.region, stage.ms) for stage in self._stages))
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme

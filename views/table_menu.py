@@ -10,7 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QMenu, QTableView
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -22,13 +22,14 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     return stream.getvalue()
 
 
-def add_table_menu(table: QTableView, make_csv: Callable[[], str]) -> None:
+def add_table_menu(table: QAbstractItemView, make_csv: Callable[[], str]) -> None:
     """Give ``table`` its menu. ``make_csv`` returns its rows as they are sorted and filtered."""
 
     def copy_row() -> None:
         current, model = table.currentIndex(), table.model()
         if current.isValid():
-            texts = [str(model.index(current.row(), c).data() or "") for c in range(model.columnCount())]
+            row = (current.siblingAtColumn(column).data() for column in range(model.columnCount(current.parent())))
+            texts = [str(text or "") for text in row]
             QApplication.clipboard().setText("\t".join(texts))
 
     def save() -> None:

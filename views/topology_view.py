@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QPen
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QFont,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+)
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.layout.topology import TopologyLayout
@@ -15,6 +26,8 @@ from views import format as fmt
 from views.canvas.camera import Camera, fitted
 from views.canvas.motion import GLIDE_MS
 from views.canvas.view import CanvasView
+from views.charts.chart import save_svg
+from views.picture_menu import picture_menu
 from views.theme import Theme, mix
 
 _TEXT_FROM, _SMALL_FROM = 0.32, 0.55  # scales
@@ -143,24 +156,42 @@ class TopologyView(CanvasView):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Edges, then nodes, as far as they are in sight."""
-        theme = self._palette.theme
         with QPainter(self.viewport()) as painter:
-            painter.fillRect(self.viewport().rect(), theme.window)
-            scene = self._scene
-            if scene is None:
-                return
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.scale(self._camera.scale, self._camera.scale)
-            painter.translate(-self._camera.x, -self._camera.y)
-            seen = self.view_bounds()
-            self._paint_edges(painter, scene, seen, theme)
-            rect = scene.layout.node_rect
-            inside = (
-                (rect[:, 0] < seen.right()) & (rect[:, 0] + rect[:, 2] > seen.left())
-                & (rect[:, 1] < seen.bottom()) & (rect[:, 1] + rect[:, 3] > seen.top())
-            )  # fmt: skip
-            for place in np.flatnonzero(inside):
-                self._paint_node(painter, scene, int(place), theme)
+            painter.fillRect(self.viewport().rect(), self._palette.theme.window)
+            self._paint_in_sight(painter)
+
+    def _paint_in_sight(self, painter: QPainter) -> None:
+        scene, theme = self._scene, self._palette.theme
+        if scene is None:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.scale(self._camera.scale, self._camera.scale)
+        painter.translate(-self._camera.x, -self._camera.y)
+        seen = self.view_bounds()
+        self._paint_edges(painter, scene, seen, theme)
+        rect = scene.layout.node_rect
+        inside = (
+            (rect[:, 0] < seen.right()) & (rect[:, 0] + rect[:, 2] > seen.left())
+            & (rect[:, 1] < seen.bottom()) & (rect[:, 1] + rect[:, 3] > seen.top())
+        )  # fmt: skip
+        for place in np.flatnonzero(inside):
+            self._paint_node(painter, scene, int(place), theme)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Copy and save what is in sight."""
+        picture_menu(self, self.viewport().grab, self.save).exec(event.globalPos())
+
+    def save(self, path: Path) -> None:
+        """Write what is in sight as SVG, or as PNG where ``path`` does not end in ``.svg``.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if path.suffix.lower() == ".svg":
+            size, ground = self.viewport().size(), self._palette.theme.window
+            save_svg(path, size, ground, self.accessibleName(), lambda painter, area: self._paint_in_sight(painter))
+        elif not self.viewport().grab().save(str(path), "PNG"):
+            raise OSError(f"{path} cannot be written.")
 
     def _paint_edges(self, painter: QPainter, scene: TopologyScene, seen: QRectF, theme: Theme) -> None:
         layout = scene.layout

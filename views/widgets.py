@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QApplication,
     QButtonGroup,
     QDockWidget,
     QFrame,
@@ -71,6 +72,14 @@ def recolor(root: QWidget, theme: Theme) -> None:
             button.setIcon(icon(name, theme.muted, theme.accent))
 
 
+def add_copy(widget: QWidget, text: Callable[[], str]) -> None:
+    """Give a widget whose text cannot be selected a context menu that copies it."""
+    copy = QAction("Copy", widget)
+    copy.triggered.connect(lambda: QApplication.clipboard().setText(text()))
+    widget.addAction(copy)
+    widget.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+
 class ElidedLabel(QLabel):
     """One line that gives way where there is no room; the whole text is its tool tip.
 
@@ -84,6 +93,7 @@ class ElidedLabel(QLabel):
         self.setProperty("role", role)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.setMinimumWidth(40)
+        add_copy(self, self.text)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw as much as fits."""

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QPixmap
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtWidgets import QWidget
 
 from views.charts.scale import Scale, tick_text
+from views.picture_menu import picture_menu
 from views.theme import Theme, mix
 
 _TICK_POINTS = 8.5
@@ -75,11 +76,7 @@ class Chart(QWidget):
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Copy and save."""
-        menu = QMenu(self)
-        menu.addAction("Copy as picture").triggered.connect(lambda: QApplication.clipboard().setPixmap(self.picture()))
-        menu.addAction("Save as PNG…").triggered.connect(lambda: self._ask_and_save("png"))
-        menu.addAction("Save as SVG…").triggered.connect(lambda: self._ask_and_save("svg"))
-        menu.exec(event.globalPos())
+        picture_menu(self, self.picture, self.save).exec(event.globalPos())
 
     def picture(self, ratio: float = 2.0) -> QPixmap:
         """The chart as it is, at ``ratio`` pixels to a point."""
@@ -104,18 +101,6 @@ class Chart(QWidget):
             save_svg(path, self.size(), self.theme.surface, self.accessibleName(), self.paint_chart)
         elif not self.picture().save(str(path), "PNG"):
             raise OSError(f"{path} cannot be written.")
-
-    def _ask_and_save(self, kind: str) -> None:
-        from PySide6.QtWidgets import QFileDialog, QMessageBox
-
-        name = self.accessibleName().lower().replace(" ", "-")
-        chosen, _ = QFileDialog.getSaveFileName(self, "Save the chart", f"{name}.{kind}", f"*.{kind}")
-        if not chosen:
-            return
-        try:
-            self.save(Path(chosen))
-        except OSError as error:
-            QMessageBox.warning(self, "Not saved", f"{error} Choose another folder.")
 
 
 def save_svg(

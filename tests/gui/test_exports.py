@@ -1,0 +1,104 @@
+"""Every table leaves as CSV, every plot as PNG and SVG, every text by copying."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QThreadPool
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from compiler.report import Report
+from tests.fake_runs import lab_report
+from tests.gui.conftest import MakeWindow
+from views.charts.chart import Chart
+from views.inspector_sections import Table
+from views.main_window import MainWindow
+from views.rows import FindingRow
+from views.source_panel import SourcePanel
+from views.theme import light
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return lab_report(120)
+
+
+def settle() -> None:
+    QThreadPool.globalInstance().waitForDone(10_000)
+    QApplication.processEvents()
+
+
+def copied() -> str:
+    return QApplication.clipboard().text()
+
+
+@pytest.fixture
+def window(make_window: MakeWindow, qtbot: QtBot, report: Report) -> MainWindow:
+    made = make_window(worker=False)
+    with qtbot.waitSignal(made.workspace.graph.laid_out, timeout=20_000):
+        made.open_report(report, report.source)
+    for place in range(made.workspace.panels.count()):  # panels are filled when they are looked at
+        made.workspace.panels.setCurrentWidget(made.workspace.panels.page(place))
+        settle()
+    return made
+
+
+def test_every_plot_is_saved_in_both_forms(window: MainWindow, tmp_path: Path) -> None:
+    charts = window.findChildren(Chart)
+    assert len({chart.accessibleName() for chart in charts}) >= 7
+    for number, chart in enumerate(charts):
+        chart.save(tmp_path / f"{number}.svg")
+        chart.save(tmp_path / f"{number}.png")
+        assert "<svg" in (tmp_path / f"{number}.svg").read_text(), chart.accessibleName()
+        assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
+    topology = window.workspace.panels.cuda_graph.topology.view
+    topology.save(tmp_path / "graph.svg")
+    assert "<svg" in (tmp_path / "graph.svg").read_text()
+    with pytest.raises(OSError):
+        topology.save(tmp_path / "no" / "graph.png")
+
+
+def test_trees_and_lists_are_copied(window: MainWindow, qtbot: QtBot, report: Report) -> None:
+    panels = window.workspace.panels
+    lines = panels.refusals.model.csv_text().splitlines()
+    assert lines[0] == "rule,a,b,bytes_lost,detail,region"
+    assert len(lines) == 1 + sum(len(region.refusals) for region in report.regions)
+    tree = panels.refusals.tree
+    tree.setCurrentIndex(panels.refusals.model.index(0, 0, panels.refusals.model.index(0, 0)))
+    panels.setCurrentWidget(panels.refusals)
+    tree.setFocus()
+    qtbot.keyClick(tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert report.regions[0].refusals[0].a.split("_")[0] in copied() or "\t" in copied()
+    window.workspace.select_unit(report.regions[0].groups[0].name)
+    settle()
+    table = next(found for found in window.workspace.inspector.findChildren(Table) if found.objectName() == "Ops")
+    table.setCurrentItem(table.topLevelItem(0))
+    table.setFocus()
+    qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert copied().split("\t")[0] == table.topLevelItem(0).text(0)
+    panels.stages.bars.actions()[0].trigger()
+    assert copied().splitlines()[0] == "stage,region,ms"
+    row = panels.cuda_graph.findChild(FindingRow)
+    row.actions()[0].trigger()
+    assert copied().startswith(row.finding.title)
+    window.workspace.inspector.title.actions()[0].trigger()
+    assert copied() == report.regions[0].groups[0].name
+
+
+def test_heat_is_by_time_or_by_bytes(qtbot: QtBot, report: Report) -> None:
+    panel = SourcePanel(light())
+    qtbot.addWidget(panel)
+    panel.resize(800, 280)
+    panel.show()
+    panel.set_report(report)
+    panel.set_region("region_0")
+    qtbot.waitUntil(lambda: bool(panel.heat), timeout=10_000)
+    by_time = panel.code.grab().toImage()
+    qtbot.mouseClick(panel.figure.button("bytes"), Qt.MouseButton.LeftButton)
+    assert panel.code.grab().toImage() != by_time
+    line = max(panel.heat.values(), key=lambda found: found.bytes)
+    assert panel.code.heat_of(line)[0] == line.bytes > 0
+    moved = sum(unit.estimated_bytes for region in report.regions for unit in (*region.groups, *region.extern_calls))
+    assert 0 < sum(found.bytes for found in panel.heat.values()) <= moved * 1.001
