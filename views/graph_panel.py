@@ -11,10 +11,11 @@ from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QVBoxLayo
 
 from app.filters import Kept
 from app.layout import GraphLayout, layout_region
-from app.layout.nested import NestedLayout
 from app.overlays import OVERLAYS, overlay
 from compiler.report import GraphBreak, Region, Report
 from views.canvas import GraphCanvas, Minimap
+from views.canvas.module_scene import ModuleScene
+from views.canvas.scene import Scene
 from views.icons import icon
 from views.jobs import Job
 from views.module_view import ModuleView
@@ -45,7 +46,7 @@ class GraphPanel(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._report: Report | None = None
-        self._layouts: dict[str, GraphLayout] = {}
+        self._scenes: dict[str, Scene] = {}  # by fusion groups
         self._stored: dict[str, bytes] = {}
         self._jobs: dict[str, Job] = {}
         self._pending = Selection()
@@ -138,7 +139,7 @@ class GraphPanel(QWidget):
             job.cancel()
         self._jobs = {}
         self._report = report
-        self._layouts = {}
+        self._scenes = {}
         self._stored = stored
         self.modules.forget()
         self._history.clear()
@@ -174,8 +175,8 @@ class GraphPanel(QWidget):
 
     def layout_bytes(self) -> Callable[[], dict[str, bytes]]:
         """Encodes the layouts made so far for the session, on any thread."""
-        stored, made = dict(self._stored), dict(self._layouts)
-        return lambda: {**stored, **{name: layout.to_bytes() for name, layout in made.items()}}
+        stored, made = dict(self._stored), dict(self._scenes)
+        return lambda: {**stored, **{name: scene.layout.to_bytes() for name, scene in made.items()}}
 
     def show_selection(self, selection: Selection) -> None:
         """Mark the selection, and bring it into sight. Kept until the layout is there."""
@@ -269,19 +270,19 @@ class GraphPanel(QWidget):
             self._leave_view()
             self.modules.close_all(self.region)
 
-    def _modules_made(self, name: str, layout: NestedLayout, anchor: str) -> None:
+    def _modules_made(self, name: str, made: ModuleScene, anchor: str) -> None:
         region = self.region
         if region is None or region.name != name or self.grouping != "modules":
             return
         scene = self.canvas.scene
         if scene is not None and scene.region is region and scene.has_modules:
             self._waiting.setVisible(False)
-            self.canvas.set_layout(layout, anchor)
+            self.canvas.exchange_scene(made, anchor)
             self._mark_kept()
             self.show_overlay(str(self.overlays.currentData()))
             self._arrive()
         else:
-            self._display(region, layout)
+            self._display(made)
 
     def _modules_failed(self, fault: Exception) -> None:
         self._waiting.setVisible(False)
@@ -377,7 +378,7 @@ class GraphPanel(QWidget):
             self._waiting.adjustSize()
             self.modules.set_folding(region, self.modules.folding(region.name))
             return
-        if region.name in self._layouts:
+        if region.name in self._scenes:
             self._show(region)
             return
         self._waiting.setVisible(True)
@@ -385,14 +386,14 @@ class GraphPanel(QWidget):
         if region.name in self._jobs:
             return
         stored = self._stored.get(region.name)
-        job = Job(lambda cancelled: _layout(region, stored, cancelled), self)
-        job.done.connect(lambda layout: self._made(region, layout))
+        job = Job(lambda cancelled: Scene(region, _layout(region, stored, cancelled)), self)
+        job.done.connect(lambda scene: self._made(region, scene))
         job.failed.connect(lambda fault: self._failed(region, fault))
         self._jobs[region.name] = job.start()
 
-    def _made(self, region: Region, layout: GraphLayout) -> None:
+    def _made(self, region: Region, scene: Scene) -> None:
         self._jobs.pop(region.name, None)
-        self._layouts[region.name] = layout
+        self._scenes[region.name] = scene
         if self.region is region and self.grouping == "fusion":
             self._show(region)
         self.laid_out.emit(region.name)
@@ -403,12 +404,12 @@ class GraphPanel(QWidget):
         self.layout_failed.emit(fault)
 
     def _show(self, region: Region) -> None:
-        self._display(region, self._layouts[region.name])
+        self._display(self._scenes[region.name])
 
-    def _display(self, region: Region, layout: GraphLayout) -> None:
+    def _display(self, scene: Scene) -> None:
         """Shows a region anew, in one of the groupings, with what is selected in view."""
         self._waiting.setVisible(False)
-        self.canvas.set_region(region, layout)
+        self.canvas.set_scene(scene)
         self.show_overlay(str(self.overlays.currentData()))
         self._mark_kept()
         goal = self._goal

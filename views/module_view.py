@@ -6,27 +6,31 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
-from app.layout.nested import Folding, ModuleLayouts, NestedLayout
+from app.layout.nested import Folding, ModuleLayouts
 from compiler.report import Region
+from views.canvas.module_scene import ModuleScene
 from views.jobs import Job
+
+_Result = tuple[ModuleLayouts, Folding, ModuleScene]
 
 
 class ModuleView(QObject):
     """Keeps the folding of each region of a report. A new request ends the one before it."""
 
-    ready = Signal(str, object, str)  # region, NestedLayout, the box or node that is to stay where it is
+    ready = Signal(str, object, str)  # region, ModuleScene, the box or node that is to stay where it is
     failed = Signal(object)
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._made: dict[str, ModuleLayouts] = {}
         self._foldings: dict[str, Folding] = {}
+        self._scenes: dict[str, ModuleScene] = {}
         self._job: Job | None = None
 
     def forget(self) -> None:
         """Another report is shown. Foldings stay: they are by module names, which a recompiled model keeps."""
         self.cancel()
-        self._made = {}
+        self._made, self._scenes = {}, {}
 
     def cancel(self) -> None:
         """Stop what is being laid out."""
@@ -68,18 +72,21 @@ class ModuleView(QObject):
     def _start(self, region: Region, change: Callable[[ModuleLayouts, Folding], Folding], anchor: str) -> None:
         self.cancel()
         made, known = self._made.get(region.name), self._foldings.get(region.name)
+        shown = self._scenes.get(region.name)
 
-        def work(cancelled: Callable[[], bool]) -> tuple[ModuleLayouts, Folding, NestedLayout]:
+        def work(cancelled: Callable[[], bool]) -> _Result:
             layouts = made or ModuleLayouts(region, cancelled)
             folding = change(layouts, layouts.first_folding() if known is None else known)
-            return layouts, folding, layouts.lay_out(folding, cancelled)
+            layout = layouts.lay_out(folding, cancelled)
+            return layouts, folding, ModuleScene(region, layout) if shown is None else shown.with_layout(layout)
 
         job = Job(work, self)
         job.done.connect(lambda result: self._finish(region.name, result, anchor))
         job.failed.connect(self.failed)
         self._job = job.start()
 
-    def _finish(self, region: str, result: tuple[ModuleLayouts, Folding, NestedLayout], anchor: str) -> None:
+    def _finish(self, region: str, result: _Result, anchor: str) -> None:
         self._job = None
-        self._made[region], self._foldings[region], layout = result
-        self.ready.emit(region, layout, anchor)
+        self._made[region], self._foldings[region], scene = result
+        self._scenes[region] = scene
+        self.ready.emit(region, scene, anchor)

@@ -111,6 +111,7 @@ class _Builder:
             node.provenance.module_path: node.provenance.module_type for node in region.nodes if node.provenance
         }
         self.containers: list[Container] = [Container("", region.name, "", -1)]
+        self.looks = [self._look(node) for node in polled(self.nodes, cancelled)]
         self.parent_of = [0] * len(self.nodes)
         self.place_of = [0] * len(self.nodes)
         self.place_of_container: list[int] = []
@@ -261,15 +262,23 @@ class _Builder:
 
     def _tangled(self, items: list[list[int]]) -> set[int]:
         """Items of several nodes that are in, or between, cycles."""
+        if not any(len(nodes) > 1 for nodes in items):
+            return set()
         owner = {node: place for place, nodes in enumerate(items) for node in nodes}
-        ahead: list[set[int]] = [set() for _ in items]
-        behind: list[set[int]] = [set() for _ in items]
+        pairs: set[tuple[int, int]] = set()
         for node, place in owner.items():
             for producer in self.inputs[node]:
                 source = owner.get(producer, place)
                 if source != place:
-                    ahead[source].add(place)
-                    behind[place].add(source)
+                    pairs.add((source, place))
+        begins = [self._first_call(nodes) for nodes in items]
+        if all(begins[source] < begins[place] for source, place in pairs):
+            return set()
+        ahead: list[set[int]] = [set() for _ in items]
+        behind: list[set[int]] = [set() for _ in items]
+        for source, place in pairs:
+            ahead[source].add(place)
+            behind[place].add(source)
         left = set(range(len(items)))
         for one, other in ((behind, ahead), (ahead, behind)):
             free = [place for place in left if not one[place] & left]
@@ -297,6 +306,8 @@ class _Builder:
                 runs.append([place])
             if kind is not None or name:
                 last = kind
+        if all(len(run) == 1 for run in runs):
+            return runs
         merged = [[node for place in run for node in found[place][1]] for run in runs]
         tangled = {number for number in self._tangled(merged) if len(runs[number]) > 1}
         return [part for n, run in enumerate(runs) for part in ([[place] for place in run] if n in tangled else [run])]
@@ -321,7 +332,7 @@ class _Builder:
             reads = tuple(
                 local[p] if p in local else -1 - outside.setdefault(p, len(outside)) for p in self.inputs[node]
             )
-            parts.append((self._look(self.nodes[node]), self.paths[node][depth:], reads))
+            parts.append((self.looks[node], self.paths[node][depth:], reads))
         return tuple(parts)
 
     def _look(self, node: Node) -> object:

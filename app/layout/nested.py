@@ -100,7 +100,8 @@ class ModuleLayouts:
     def __init__(self, region: Region, cancelled: Cancelled | None = None) -> None:
         """Raises LayoutCancelled."""
         self.region = region
-        self.tree: ModuleTree = build_module_tree(region, cancelled)
+        with paused_collector():
+            self.tree: ModuleTree = build_module_tree(region, cancelled)
         extern = {name for call in region.extern_calls for name in call.nodes}
         self.styles = [_style(node.kind, node.name in extern) for node in region.nodes]
         poll(cancelled)

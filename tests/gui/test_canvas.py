@@ -457,3 +457,18 @@ def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
     panel.show_overlay("decision")
     assert not panel.legend.isVisible()
     assert panel.canvas.grab().toImage() == plain
+
+
+def test_a_pan_at_another_scale_is_drawn_at_once(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    """A slow graph is shown scaled while it zooms; where that would show nothing of what is there, it is drawn."""
+    assert canvas.scene is not None
+    canvas.grab()
+    canvas._base._cost = 1.0  # as if a full drawing took a second
+    left, top, width, height = (float(v) for v in canvas.scene.node_rect[400])
+    goal = Camera().centred(left + width / 2, top + height / 2, 1000, 700, 1.1)
+    for step in (0.0, 3.0):
+        canvas.move_to(goal.panned(step, step))
+        picture = canvas.viewport().grab().toImage()
+        middle = picture.copy(400, 300, 200, 100)
+        colors = {middle.pixel(x, y) for x in range(0, 200, 5) for y in range(0, 100, 5)}
+        assert len(colors) > 1, "there is a node in the middle"

@@ -38,10 +38,9 @@ def panel(qtbot: QtBot, report: Report) -> GraphPanel:
 
 
 def settle(qtbot: QtBot, panel: GraphPanel) -> None:
-    before = None
-    while before != panel.canvas.camera:
-        before = panel.canvas.camera
-        qtbot.wait(60)
+    """Waits until nothing moves the camera any more."""
+    qtbot.wait(20)
+    qtbot.waitUntil(lambda: panel.canvas._motion.goal is None)
 
 
 def by_modules(qtbot: QtBot, panel: GraphPanel) -> ModuleScene:

@@ -12,6 +12,7 @@ from views.canvas.camera import Camera
 from views.canvas.painting import ScenePainter
 
 _SLOW = 0.009  # seconds; a graph that takes longer is shown scaled while it zooms, and sharp when it rests
+_LEAST_COVER = 0.5  # share of the view that a scaled picture must fill
 _REACH = 300.0  # scene pixels that texts reach beyond their boxes
 
 
@@ -21,6 +22,7 @@ class BaseLayer:
     def __init__(self) -> None:
         self._pixmap = QPixmap()
         self._camera: Camera | None = None
+        self._asked_scale = 0.0  # of the last frame, as it was wished for
         self._cost = 0.0
 
     def invalidate(self) -> None:
@@ -41,9 +43,11 @@ class BaseLayer:
             self._pixmap.setDevicePixelRatio(ratio)
             self._camera = None
         old = self._camera
+        is_zooming = moving and camera.scale != self._asked_scale
+        self._asked_scale = camera.scale
         if old is not None and abs(old.scale / camera.scale - 1) < 1e-9:
             self._shift(scene, old, camera, size, ratio)
-        elif old is not None and moving and self._cost > _SLOW:
+        elif old is not None and is_zooming and self._cost > _SLOW and _cover(old, camera, size) >= _LEAST_COVER:
             self._draw_scaled(painter, scene, old, camera, size)
             return camera, False
         else:
@@ -91,3 +95,12 @@ class BaseLayer:
         left, top = new.to_view(old.x, old.y)
         target = QRectF(left, top, size.width() * factor, size.height() * factor)
         painter.drawPixmap(target, self._pixmap, QRectF(self._pixmap.rect()))
+
+
+def _cover(old: Camera, new: Camera, size: QSize) -> float:
+    """The share (0..1) of a view that the picture of another camera fills."""
+    view = QRectF(0, 0, size.width(), size.height())
+    left, top = new.to_view(old.x, old.y)
+    factor = new.scale / old.scale
+    seen = QRectF(left, top, size.width() * factor, size.height() * factor).intersected(view)
+    return seen.width() * seen.height() / max(view.width() * view.height(), 1.0)

@@ -54,17 +54,22 @@ class GraphCanvas(CanvasView):
 
     def set_region(self, region: Region, layout: GraphLayout) -> None:
         """Shows a region. The first view is the whole graph if it is readable then, else its top."""
+        self.set_scene(make_scene(region, layout))
+
+    def set_scene(self, scene: Scene) -> None:
+        """Shows another graph, from its first view."""
+        region = scene.region
         self._marks = Highlights()
         self._matches, self._match = [], NOTHING
         self._motion.stop()
-        self._show_scene(make_scene(region, layout))
+        self._show_scene(scene)
         self._opened = False
         self._open_view()
         kinds = f"{len(region.groups):,} fusion groups, {len(region.extern_calls):,} extern calls"
         self.setAccessibleName(f"Graph of {region.name}")
         self.setAccessibleDescription(f"{len(region.nodes):,} nodes, {kinds}. Arrow keys follow edges.")
 
-    def set_layout(self, layout: GraphLayout, anchor: str = "") -> None:
+    def exchange_scene(self, scene: Scene, anchor: str = "") -> None:
         """Shows the same region laid out otherwise, with the same things marked.
 
         ``anchor`` is a node or box that stays where it is on screen; else the view stays.
@@ -75,7 +80,6 @@ class GraphCanvas(CanvasView):
         camera = self._motion.goal or self._camera
         self._motion.stop()
         old = before.locate(anchor) if anchor else None
-        scene = before.with_layout(layout)
         marks, group = self._marks, before.layout.group_names[self._marks.group] if self._marks.group >= 0 else ""
         self._show_scene(scene)
         nodes = marks.nodes

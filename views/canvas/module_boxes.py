@@ -15,6 +15,7 @@ from views.canvas.texts import TextCache
 
 _ROUND = 9.0
 _SHEET = 4.0  # between two sheets of a stack
+_MOST_SINGLE = 300  # boxes a frame drawn one by one, with round corners and sheets
 MARK = 24.0  # width of the place at a box's left that opens and closes it
 
 Indices = NDArray[np.int64]
@@ -41,27 +42,34 @@ def paint_frames(
     painter: QPainter, scene: ModuleScene, palette: CanvasPalette, groups: Indices, *, smooth: bool, far: bool
 ) -> None:
     """Fills of boxes, the outer ones first."""
+    if far or len(groups) > _MOST_SINGLE:
+        _paint_plain(painter, scene, palette, groups, far=far)
+        return
     for group in groups[np.argsort(scene.depth[groups], kind="stable")]:
         box, rect = scene.boxes[group], QRectF(*(float(v) for v in scene.group_rect[group]))
         ink = ink_of(scene, palette, int(group))
-        pen = QPen(ink.border, 1.2)
-        if far:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(ink.far if not box.is_open else ink.fill)
-            painter.drawRect(rect)
-            continue
-        if box.is_open:
-            painter.setPen(pen)
-            painter.setBrush(ink.fill)
-        else:
-            front = card_rect(box, rect)
-            painter.setPen(pen)
-            painter.setBrush(ink.fill)
+        painter.setPen(QPen(ink.border, 1.2))
+        painter.setBrush(ink.fill)
+        if not box.is_open:
+            rect = card_rect(box, rect)
             for step in (2, 1) if box.count > 1 else ():
-                _box(painter, front.translated(step * _SHEET, -step * _SHEET), smooth)
+                _box(painter, rect.translated(step * _SHEET, -step * _SHEET), smooth)
             painter.setBrush(ink.strip)
-            rect = front
         _box(painter, rect, smooth)
+
+
+def _paint_plain(painter: QPainter, scene: ModuleScene, palette: CanvasPalette, groups: Indices, *, far: bool) -> None:
+    """Many boxes at once, in one colour after the other within a depth."""
+    looks = np.stack([scene.depth[groups], scene.group_color[groups], scene.is_closed[groups]], axis=1)
+    kinds, place = np.unique(looks, axis=0, return_inverse=True)
+    for number, (_, _, is_closed) in enumerate(kinds.tolist()):
+        chosen = groups[place.reshape(-1) == number]
+        ink = ink_of(scene, palette, int(chosen[0]))
+        pen = QPen(ink.border, 0.0)
+        pen.setCosmetic(True)
+        painter.setPen(Qt.PenStyle.NoPen if far else pen)
+        painter.setBrush(ink.fill if not is_closed else ink.far if far else ink.strip)
+        painter.drawRects([QRectF(*rect) for rect in scene.group_rect[chosen].tolist()])
 
 
 def _box(painter: QPainter, rect: QRectF, smooth: bool) -> None:

@@ -32,6 +32,11 @@ class ModuleScene(Scene):
         weights = np.repeat(layout.edge_values, counts)
         self.piece_weight = np.bincount(layout.edge_pieces, weights, minlength=len(layout.pieces)).astype(np.int32)
 
+    def with_layout(self, layout: GraphLayout) -> ModuleScene:
+        made = super().with_layout(layout)
+        assert isinstance(made, ModuleScene)
+        return made
+
     @property
     def has_modules(self) -> bool:
         return True
