@@ -44,10 +44,8 @@ def canvas(qtbot: QtBot, region: Region) -> Iterator[GraphCanvas]:
 
 def settle(qtbot: QtBot, canvas: GraphCanvas) -> None:
     """Waits until no animation moves the canvas."""
-    before = None
-    while before != canvas.camera:
-        before = canvas.camera
-        qtbot.wait(60)
+    qtbot.wait(20)
+    qtbot.waitUntil(lambda: canvas._motion.goal is None)
 
 
 def show(qtbot: QtBot, canvas: GraphCanvas, name: str) -> QPoint:
