@@ -18,6 +18,7 @@ import torch
 from compiler.index import Expr, Index, floor_div
 from compiler.ir import IndexValue, Lazy, Value
 from compiler.lowering.loops import identity
+from compiler.lowering.pointwise import divide as quotient
 from compiler.lowering.reductions import accumulator
 from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.lowering.shapes import masked
@@ -295,7 +296,7 @@ def _mean(scope: Scope, x: Lazy, windows: Sequence[Windows], padded: bool, fixed
     def compute(index: Index) -> Value:
         plane, out = index[:-rank], index[-rank:]
         total = _sum([cast(_read(source, (*plane, *place), inside, 0), dtype) for place, inside in _taps(windows, out)])
-        return cast(op("div", dtype, total, divisor(out)), output.dtype)
+        return cast(quotient(dtype, total, divisor(out)), output.dtype)
 
     return scope.pointwise((source,), compute)
 
@@ -331,7 +332,7 @@ def _spread_mean(scope: Scope, grad: Lazy, windows: Sequence[Windows], padded: b
         shares = []
         for window, valid in _covering(windows, at):
             part = cast(_read(source, (*plane, *window), valid, 0), dtype)
-            share = op("div", dtype, part, divisor(window))
+            share = quotient(dtype, part, divisor(window))
             if valid is not None:  # there a divisor may be 0
                 share = op("where", dtype, valid, share, const(0, dtype))
             shares.append(share)

@@ -9,7 +9,7 @@ import torch
 
 from compiler.index import Index
 from compiler.ir import Lazy, Value
-from compiler.lowering.pointwise import KIND, elementwise
+from compiler.lowering.pointwise import KIND, divide, elementwise
 from compiler.lowering.registry import NotLowered, ReductionPlan, Scope, lower
 from compiler.ops import cast, const, op, scalar
 from compiler.sizes import Size, product
@@ -42,10 +42,14 @@ def accumulator(dtype: torch.dtype) -> torch.dtype:
 
 
 def divided(value: Value, count: Size, dtype: torch.dtype) -> Value:
-    """``value / count``; by a known count as a product with its inverse."""
-    if isinstance(count, int):
+    """``value / count``; by a power of two as a product with its inverse, which is exact.
+
+    Another count's inverse is rounded, and the product again: the error of a large mean, from which every element then
+    differs by little, would be twice as large.
+    """
+    if isinstance(count, int) and count & (count - 1) == 0:
         return value if count == 1 else op("mul", dtype, value, const(1.0 / count, dtype))
-    return op("div", dtype, value, scalar(count, dtype))
+    return divide(dtype, value, scalar(count, dtype))
 
 
 def _simple(
@@ -188,11 +192,10 @@ def _variance(
 
     def epilogue(value: Value) -> Value:
         if isinstance(count, int):
-            freedom = max(count - correction, 0)
-            value = op("mul", accumulate, value, const(1.0 / freedom if freedom else float("inf"), accumulate))
+            value = divide(accumulate, value, const(max(count - correction, 0), accumulate))
         else:
             left = op("sub", accumulate, scalar(count, accumulate), const(correction, accumulate))
-            value = op("div", accumulate, value, op("maximum", accumulate, left, const(0, accumulate)))
+            value = divide(accumulate, value, op("maximum", accumulate, left, const(0, accumulate)))
         return cast(value, output.dtype)
 
     plan = ReductionPlan("sum", x, dims, keepdim, accumulate, prologue, epilogue, (mean,))

@@ -18,7 +18,7 @@ from compiler.index import Index
 from compiler.ir import Const, IndexValue, Lazy, Value
 from compiler.lowering.indexing import position
 from compiler.lowering.loops import identity
-from compiler.lowering.pointwise import broadcast_index, broadcast_size, check_broadcast, floor_divide
+from compiler.lowering.pointwise import broadcast_index, broadcast_size, check_broadcast, divide, floor_divide
 from compiler.lowering.registry import NotLowered, ScatterPlan, Scope, lower
 from compiler.ops import cast, const, op, scalar
 from compiler.sizes import Size, product
@@ -250,7 +250,7 @@ def scatter_reduce(
     def compute(index: Index) -> Value:
         count = op("maximum", torch.int32, counts.load(index), const(1, torch.int32))
         if x.dtype.is_floating_point:
-            return cast(op("div", wide, cast(total.load(index), wide), cast(count, wide)), output.dtype)
+            return cast(divide(wide, cast(total.load(index), wide), cast(count, wide)), output.dtype)
         return floor_divide(x.dtype, total.load(index), cast(count, x.dtype))
 
     return scope.pointwise((total, counts), compute)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from compiler.options import DEFAULTS, Options
 from tests.graphs import launches
-from tests.interpret.checking import check
+from tests.interpret.checking import check, generated
 
 FLOAT_KINDS: dict[str, Callable[..., object]] = {
     "sum": torch.sum,
@@ -246,3 +246,12 @@ def test_a_sum_of_other_exponentials_keeps_its_pass() -> None:
 
     region = check(two, torch.randn(5, 300), torch.randn(5, 300), options=PASSES)
     assert not any("online_sum(" in launch.kernel.source for launch in launches(region))
+
+
+@pytest.mark.parametrize("count", [41, 47, 83])
+def test_a_mean_of_equal_numbers_is_that_number(count: int) -> None:
+    """No float32 is the inverse of these counts: a sum times what is nearest to it is another number."""
+    x = torch.full((3, count), 7.0)
+    results, _ = generated(lambda x: [x.mean(1), x.mean(), *torch.var_mean(x, 1, correction=0)], x)
+    for result, expected in zip(results, (7.0, 7.0, 0.0, 7.0), strict=True):
+        assert bool((result == expected).all())
