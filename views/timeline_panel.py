@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 from app.filters import Kept
 from compiler.report import Report, Trace, TraceEvent
 from views import format as fmt
-from views.charts.gantt import CPU_LANE, Band, Gantt, busy_share, lanes_of
+from views.charts.gantt import CPU_LANE, Band, Gantt, busy_share, first_launch, lanes_of
 from views.index import group_colors
 from views.run_record import in_order, mode_title
 from views.theme import GROUP_COLORS, Theme, mix
@@ -20,7 +20,10 @@ _NONE = (
     "No iteration was traced. On a machine with a GPU, a run traces one iteration of each mode when it ends: CPU "
     "launches above, GPU kernels below."
 )
-_HONEST = "Tracing slows what it watches: kernel times are the GPU's own, the gaps between them wider than untraced."
+_HONEST = (
+    "Each begins at its first launch. Tracing slows what it watches: kernel times are the GPU's own, the gaps between "
+    "them wider than untraced."
+)
 
 
 class TimelinePanel(QWidget):
@@ -99,10 +102,13 @@ def bands_of(report: Report, kept: dict[str, Kept] | None = None) -> list[Band]:
         return 0 if event.lane == CPU_LANE else numbers.get(event.unit, 1)
 
     order = {mode: place for place, mode in enumerate(in_order(trace.mode for trace in report.traces))}
-    return [
-        Band(f"{mode_title(trace.mode)} on {trace.gpu}", trace_sentence(trace), trace, lanes_of(trace, number_of))
-        for trace in sorted(report.traces, key=lambda trace: order[trace.mode])
-    ]
+
+    def band(trace: Trace) -> Band:
+        offset = first_launch(trace)
+        lanes = lanes_of(trace, number_of, offset)
+        return Band(f"{mode_title(trace.mode)} on {trace.gpu}", trace_sentence(trace), trace, lanes, offset)
+
+    return [band(trace) for trace in sorted(report.traces, key=lambda trace: order[trace.mode])]
 
 
 def trace_sentence(trace: Trace) -> str:
@@ -111,7 +117,10 @@ def trace_sentence(trace: Trace) -> str:
     work = len(trace.events) - len(launches)
     submit = sum(event.duration_us for event in launches)
     idle = max(0.0, 1.0 - busy_share(trace))
+    before = first_launch(trace)
+    late = f" from {fmt.microseconds(before)} on" if before > 0.02 * trace.span_us else ""
+    count = fmt.plural(len(launches), "launch").replace("launchs", "launches")
     return (
-        f"{fmt.microseconds(trace.span_us)}: {fmt.plural(len(launches), 'launch').replace('launchs', 'launches')} "
-        f"({fmt.microseconds(submit)} of CPU) for {fmt.plural(work, 'GPU operation')}; the GPU idles {idle:.0%}."
+        f"{fmt.microseconds(trace.span_us - before)}{late}: {count} ({fmt.microseconds(submit)} of CPU) for "
+        f"{fmt.plural(work, 'GPU operation')}; the GPU idles {idle:.0%}."
     )

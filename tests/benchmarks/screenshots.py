@@ -1,9 +1,9 @@
 """Pictures of every panel, light and dark, at a small and a large size, to be looked at.
 
-    python -m tests.benchmarks.screenshots FOLDER [--session X.fscope] [--compare Y.fscope] [--only WORD]
+    python -m tests.benchmarks.screenshots FOLDER [--session X.fscope] [--compare Y.fscope] [--only WORD] [--small]
 
-Writes FOLDER/SIZE-THEME-VIEW.png. Without a session it is the sample that ships with the app; without another one to
-compare it with, a copy of it in which half of the groups are changed.
+Writes FOLDER/SIZE-THEME-VIEW.png, with --small in 256 colours, for documents. Without a session it is the sample that
+ships with the app; without another one to compare it with, a copy of it in which half of the groups are changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pathlib import Path
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import msgspec
+import numpy as np
 from PySide6.QtCore import QEventLoop, QThreadPool
+from PySide6.QtGui import QImage
 
 from app.session import Session, open_session
 from app.settings import Settings
@@ -58,6 +60,36 @@ def with_numerics(report: Report) -> None:
     report.numerics = Numerics("made up for this picture", checks)
 
 
+def in_few_colors(image: QImage, count: int = 256) -> QImage:
+    """The same picture in ``count`` colours, a third of the size as PNG: the commonest ones, each pixel's nearest."""
+    plain = image.convertToFormat(QImage.Format.Format_RGB32)
+    height, width = plain.height(), plain.width()
+    pixels = np.frombuffer(plain.constBits(), np.uint32).reshape(height, -1)[:, :width] & 0xFFFFFF
+    colors, place, often = np.unique(pixels, return_inverse=True, return_counts=True)
+    parts = np.stack([colors >> 16, colors >> 8 & 255, colors & 255], axis=1).astype(np.float32)
+    chosen = parts[np.argsort(-often, kind="stable")[:count]]
+    for _ in range(4):  # move each towards the pixels that are nearest to it
+        nearest = _nearest(parts, chosen)
+        total = np.bincount(nearest, often, count)
+        for axis in range(3):
+            sums = np.bincount(nearest, often * parts[:, axis], count)
+            chosen[:, axis] = np.where(total > 0, sums / np.maximum(total, 1), chosen[:, axis])
+    codes = _nearest(parts, chosen).astype(np.uint8)[place.reshape(height, width)]
+    rows = np.zeros((height, -(-width // 4) * 4), np.uint8)
+    rows[:, :width] = codes
+    made = QImage(rows.tobytes(), width, height, rows.shape[1], QImage.Format.Format_Indexed8).copy()
+    made.setColorTable([0xFF000000 | r << 16 | g << 8 | b for r, g, b in chosen.round().astype(int).tolist()])
+    return made
+
+
+def _nearest(colors: np.ndarray, among: np.ndarray) -> np.ndarray:
+    parts = [
+        ((colors[i : i + 2048, None] - among[None]) ** 2).sum(axis=-1).argmin(axis=1)
+        for i in range(0, len(colors), 2048)
+    ]
+    return np.concatenate(parts)
+
+
 def settle(seconds: float = _SETTLE_S) -> None:
     """Let jobs and animations end."""
     QThreadPool.globalInstance().waitForDone(int(_LIMIT_S * 1000))
@@ -66,7 +98,9 @@ def settle(seconds: float = _SETTLE_S) -> None:
         loop.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
 
 
-def shoot(session: Session, other: Report, folder: Path, views: list[str], size: tuple[int, int]) -> None:
+def shoot(
+    session: Session, other: Report, folder: Path, views: list[str], size: tuple[int, int], *, small: bool
+) -> None:
     """Every view at one size in both themes."""
     window = MainWindow(WorkerClient, Settings(theme="light"), start_worker=False)
     window.resize(*size)
@@ -89,7 +123,8 @@ def shoot(session: Session, other: Report, folder: Path, views: list[str], size:
             show_view(window, view)
             settle()
             path = folder / f"{size[0]}x{size[1]}-{theme}-{view}.png"
-            if not window.grab().save(str(path), "PNG"):
+            image = window.grab().toImage()
+            if not (in_few_colors(image) if small else image).save(str(path), "PNG", 0):
                 raise OSError(f"{path} cannot be written.")
             print(path, flush=True)
     window.session.discard_changes()
@@ -103,14 +138,16 @@ def main() -> int:
     parser.add_argument("--session", type=Path)
     parser.add_argument("--compare", type=Path)
     parser.add_argument("--only", default="", help="views whose names contain this")
+    parser.add_argument("--small", action="store_true", help="in 256 colours")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     make_application()
     session = open_session(options.session or samples()[0])
     with_numerics(session.report)
     other = open_session(options.compare).report if options.compare else changed(session.report)
+    views = [view for view in VIEWS if options.only in view]
     for size in SIZES:
-        shoot(session, other, options.folder, [view for view in VIEWS if options.only in view], size)
+        shoot(session, other, options.folder, views, size, small=options.small)
     return 0
 
 

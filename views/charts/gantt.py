@@ -56,6 +56,7 @@ class Band:
     note: str
     trace: Trace
     lanes: list[Lane]
+    offset: float = 0.0  # microsecond of the trace that stands at the left
 
     @property
     def height(self) -> float:
@@ -64,21 +65,30 @@ class Band:
 
 
 def busy_share(trace: Trace) -> float:
-    """The share (0..1) of the iteration in which the GPU works on at least one thing."""
+    """The share (0..1) of the time from the first event on in which the GPU works on at least one thing."""
     work = sorted((e.start_us, e.start_us + e.duration_us) for e in trace.events if e.lane != CPU_LANE)
     busy, reached = 0.0, 0.0
     for start, end in work:
         busy += max(0.0, end - max(start, reached))
         reached = max(reached, end)
-    return busy / trace.span_us if trace.span_us > 0 else 0.0
+    span = trace.span_us - first_launch(trace)
+    return busy / span if span > 0 else 0.0
 
 
-def lanes_of(trace: Trace, number_of: Callable[[TraceEvent], int]) -> list[Lane]:
-    """The lanes of a trace, the CPU first, then streams by their first event; ``number_of`` numbers colours."""
+def first_launch(trace: Trace) -> float:
+    """Microseconds until the first event. Much of it is the profiler's own start, so bands begin there."""
+    return min((event.start_us for event in trace.events), default=0.0)
+
+
+def lanes_of(trace: Trace, number_of: Callable[[TraceEvent], int], offset: float = 0.0) -> list[Lane]:
+    """The lanes of a trace, the CPU first, then streams by their first event; ``number_of`` numbers colours.
+
+    Times are counted from ``offset`` on.
+    """
     places: dict[str, list[int]] = {}
     for place, event in enumerate(trace.events):
         places.setdefault(event.lane, []).append(place)
-    start = np.array([event.start_us for event in trace.events], np.float64)
+    start = np.array([event.start_us for event in trace.events], np.float64) - offset
     end = start + np.array([event.duration_us for event in trace.events], np.float64)
     color = np.array([number_of(event) for event in trace.events], np.int64)
     units = np.array([event.unit for event in trace.events], object)
@@ -121,7 +131,7 @@ class Gantt(Chart):
 
     def set_bands(self, bands: list[Band], colors: list[QColor]) -> None:
         """Show other traces; lanes' colour numbers index ``colors``."""
-        spans = [band.trace.span_us for band in bands]
+        spans = [band.trace.span_us - band.offset for band in bands]
         whole = (0.0, max([*spans, 1.0]) * 1.01)
         if whole != self._whole:
             self._view = self._whole = whole
