@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from app.layout.group_tree import build_group_tree
 from app.layout.module_tree import build_module_tree
 from app.layout.nested import Folding, ModuleLayouts, NestedLayout
-from compiler.report import Node, NodeKind, Provenance, Region, TensorInfo
+from compiler.report import Group, GroupKind, Node, NodeKind, Provenance, Region, TensorInfo
 from tests.fake_reports import backward_region, transformer_region
 
 
@@ -96,9 +99,8 @@ def test_equal_modules_between_others_are_no_stack() -> None:
 
 @pytest.mark.parametrize("make", [transformer_region, backward_region])
 @pytest.mark.parametrize("folding", ["first", "single", "all", "closed"])
-def test_every_edge_is_whole(make: object, folding: str) -> None:
-    assert callable(make)
-    region: Region = make(700)
+def test_every_edge_is_whole(make: Callable[[int], Region], folding: str) -> None:
+    region = make(700)
     layouts = ModuleLayouts(region)
     chosen = {
         "first": layouts.first_folding(),
@@ -197,3 +199,28 @@ def test_empty_and_flat_regions() -> None:
     layout = ModuleLayouts(flat).lay_out(Folding())
     assert layout.shown.all()
     assert not layout.boxes
+
+
+@pytest.mark.parametrize("make", [transformer_region, backward_region])
+def test_fusion_groups_open_and_close_alike(make: Callable[[int], Region]) -> None:
+    region = make(500)
+    layouts = ModuleLayouts(region, None, build_group_tree)
+    closed = layouts.lay_out(Folding())
+    _check(closed)
+    assert {box.key for box in closed.boxes} == {g.name for g in region.groups if len(g.nodes) > 1}
+    one = closed.boxes[3]
+    opened = layouts.lay_out(Folding().toggled(one.key))
+    _check(opened)
+    assert opened.shown.sum() == closed.shown.sum() + len(one.members)
+    _check(layouts.lay_out(layouts.all_open(single=True)))
+
+
+def test_groups_that_wait_for_each_other_are_survived() -> None:
+    nodes = [_node("a"), _node("b", "a"), _node("c", "b"), _node("d", "c")]
+    groups = [
+        Group(name, GroupKind.POINTWISE, inside, name, "") for name, inside in (("x", ["a", "c"]), ("y", ["b", "d"]))
+    ]
+    region = Region("region_0", "inference", nodes, groups)
+    layouts = ModuleLayouts(region, None, build_group_tree)
+    for folding in (Folding(), layouts.all_open(single=False)):
+        assert len(layouts.lay_out(folding).boxes) == 2

@@ -11,14 +11,16 @@ from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QVBoxLayo
 
 from app.filters import Kept
 from app.layout import GraphLayout, layout_region
+from app.layout.group_tree import build_group_tree
+from app.layout.module_tree import build_module_tree
 from app.overlays import OVERLAYS, overlay
 from compiler.report import GraphBreak, Region, Report
+from views.box_view import BoxView
 from views.canvas import GraphCanvas, Minimap
 from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
 from views.icons import icon
 from views.jobs import Job
-from views.module_view import ModuleView
 from views.overlay_legend import OverlayLegend
 from views.selection import Selection
 from views.theme import Theme
@@ -26,7 +28,7 @@ from views.view_history import ViewHistory, ViewState
 from views.widgets import icon_button, label, recolor
 
 _ROOM_FOR_ZOOM = 760  # pixels
-GROUPINGS = {"fusion": "Fusion groups", "modules": "Modules"}
+GROUPINGS = {"fusion": "Fusion groups", "kernels": "Fusion groups, closed", "modules": "Modules"}
 
 
 class GraphPanel(QWidget):
@@ -51,6 +53,7 @@ class GraphPanel(QWidget):
         self._jobs: dict[str, Job] = {}
         self._pending = Selection()
         self._history = ViewHistory()
+        self._shown_grouping = "fusion"
         self._goal: ViewState | None = None  # of an undo whose layout is being made
         self._kept: dict[str, Kept] | None = None
         self._pinned = Selection()
@@ -71,7 +74,8 @@ class GraphPanel(QWidget):
         self.tabs.currentChanged.connect(self._tab_changed)
         head.addWidget(self.tabs, 1)
         self.canvas = GraphCanvas()
-        self.modules = ModuleView(self)
+        self.modules, self.kernels = BoxView(self, build_module_tree), BoxView(self, build_group_tree)
+        self._boxes = {"modules": self.modules, "kernels": self.kernels}
         self.groupings = QComboBox()
         self.groupings.setAccessibleName("Group by")
         self.groupings.setToolTip("Group by (M)")
@@ -79,8 +83,8 @@ class GraphPanel(QWidget):
             self.groupings.addItem(title, key)
         self.groupings.activated.connect(lambda _: self.show_grouping(str(self.groupings.currentData())))
         head.addWidget(self.groupings)
-        self._open_all = icon_button("expand", "Open all modules, one of each stack ([)", self._open_modules, theme)
-        self._close_all = icon_button("columns", "Close all modules (])", self._close_modules, theme)
+        self._open_all = icon_button("expand", "Open all boxes, one of each stack ([)", self._open_boxes, theme)
+        self._close_all = icon_button("columns", "Close all boxes (])", self._close_boxes, theme)
         for button in (self._open_all, self._close_all):
             button.setVisible(False)
             head.addWidget(button)
@@ -110,11 +114,12 @@ class GraphPanel(QWidget):
         self.canvas.nodes_clicked.connect(self._nodes_clicked)
         self.canvas.box_toggled.connect(self._toggle)
         self.canvas.jumping.connect(self._leave_view)
-        self.modules.ready.connect(self._modules_made)
-        self.modules.failed.connect(self._modules_failed)
+        for name, view in self._boxes.items():
+            view.ready.connect(lambda region, made, anchor, name=name: self._boxes_made(name, region, made, anchor))
+            view.failed.connect(self._boxes_failed)
         for keys, call in (
             ("Ctrl+Z", self.undo_view), ("Ctrl+Shift+Z", self.redo_view), ("M", self._other_grouping),
-            ("[", self._open_modules), ("]", self._close_modules),
+            ("[", self._open_boxes), ("]", self._close_boxes),
         ):  # fmt: skip
             QShortcut(QKeySequence(keys), self, call, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.set_theme(theme)
@@ -141,7 +146,8 @@ class GraphPanel(QWidget):
         self._report = report
         self._scenes = {}
         self._stored = stored
-        self.modules.forget()
+        for view in self._boxes.values():
+            view.forget()
         self._history.clear()
         self.tabs.blockSignals(True)
         while self.tabs.count():
@@ -206,9 +212,8 @@ class GraphPanel(QWidget):
 
     def show_grouping(self, kind: str) -> None:
         """Group the graph by modules or by fusion groups, from now on; what is selected stays in view."""
-        shown = self.canvas.scene
-        if shown is not None and shown.has_modules != (kind == "modules"):
-            self._leave_view(kind="modules" if shown.has_modules else "fusion")
+        if kind != self._shown_grouping and self.canvas.scene is not None:
+            self._leave_view(self._shown_grouping)
         self._set_grouping(kind)
         if self.region is not None:
             self._request(self.region)
@@ -224,7 +229,7 @@ class GraphPanel(QWidget):
     def _view_state(self, kind: str = "") -> ViewState:
         region, grouping = self.region, kind or self.grouping
         name = region.name if region is not None else ""
-        folding = self.modules.folding(name) if grouping == "modules" else None
+        folding = self._boxes[grouping].folding(name) if grouping in self._boxes else None
         return ViewState(name, grouping, str(self.overlays.currentData()), self.canvas.camera, folding)
 
     def _leave_view(self, kind: str = "") -> None:
@@ -242,40 +247,40 @@ class GraphPanel(QWidget):
         region = self.region
         if region is None:
             return
-        if state.grouping == "modules":
-            self.modules.set_folding(region, state.folding)
+        if state.grouping in self._boxes:
+            self._boxes[state.grouping].set_folding(region, state.folding)
         else:
             self._request(region)
 
     def _set_grouping(self, kind: str) -> None:
         self.groupings.setCurrentIndex(self.groupings.findData(kind))
         for button in (self._open_all, self._close_all):
-            button.setVisible(kind == "modules")
+            button.setVisible(kind in self._boxes)
 
     def _other_grouping(self) -> None:
         self.show_grouping("fusion" if self.grouping == "modules" else "modules")
 
     def _toggle(self, key: str, whole_stack: bool) -> None:
-        if self.region is not None:
+        if self.region is not None and self.grouping in self._boxes:
             self._leave_view()
-            self.modules.toggle(self.region, key, whole_stack=whole_stack)
+            self._boxes[self.grouping].toggle(self.region, key, whole_stack=whole_stack)
 
-    def _open_modules(self) -> None:
-        if self.region is not None and self.grouping == "modules":
+    def _open_boxes(self) -> None:
+        if self.region is not None and self.grouping in self._boxes:
             self._leave_view()
-            self.modules.open_all(self.region, stacks=False)
+            self._boxes[self.grouping].open_all(self.region, stacks=False)
 
-    def _close_modules(self) -> None:
-        if self.region is not None and self.grouping == "modules":
+    def _close_boxes(self) -> None:
+        if self.region is not None and self.grouping in self._boxes:
             self._leave_view()
-            self.modules.close_all(self.region)
+            self._boxes[self.grouping].close_all(self.region)
 
-    def _modules_made(self, name: str, made: ModuleScene, anchor: str) -> None:
+    def _boxes_made(self, grouping: str, name: str, made: ModuleScene, anchor: str) -> None:
         region = self.region
-        if region is None or region.name != name or self.grouping != "modules":
+        if region is None or region.name != name or self.grouping != grouping:
             return
         scene = self.canvas.scene
-        if scene is not None and scene.region is region and scene.has_modules:
+        if scene is not None and scene.region is region and self._shown_grouping == grouping:
             self._waiting.setVisible(False)
             self.canvas.exchange_scene(made, anchor)
             self._mark_kept()
@@ -284,7 +289,7 @@ class GraphPanel(QWidget):
         else:
             self._display(made)
 
-    def _modules_failed(self, fault: Exception) -> None:
+    def _boxes_failed(self, fault: Exception) -> None:
         self._waiting.setVisible(False)
         self.layout_failed.emit(fault)
 
@@ -353,7 +358,8 @@ class GraphPanel(QWidget):
 
     def cancel_jobs(self) -> None:
         """Stop layouts in progress, as when the window closes."""
-        self.modules.cancel()
+        for view in self._boxes.values():
+            view.cancel()
         for job in self._jobs.values():
             job.cancel()
         self._jobs = {}
@@ -373,10 +379,11 @@ class GraphPanel(QWidget):
         self._request(region)
 
     def _request(self, region: Region) -> None:
-        if self.grouping == "modules":
+        if self.grouping in self._boxes:
             self._waiting.setVisible(self.canvas.scene is None)
             self._waiting.adjustSize()
-            self.modules.set_folding(region, self.modules.folding(region.name))
+            view = self._boxes[self.grouping]
+            view.set_folding(region, view.folding(region.name))
             return
         if region.name in self._scenes:
             self._show(region)
@@ -409,6 +416,7 @@ class GraphPanel(QWidget):
     def _display(self, scene: Scene) -> None:
         """Shows a region anew, in one of the groupings, with what is selected in view."""
         self._waiting.setVisible(False)
+        self._shown_grouping = self.grouping
         self.canvas.set_scene(scene)
         self.show_overlay(str(self.overlays.currentData()))
         self._mark_kept()

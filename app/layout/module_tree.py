@@ -91,14 +91,14 @@ class ModuleTree:
 
 def build_module_tree(region: Region, cancelled: Cancelled | None = None) -> ModuleTree:
     """The tree of a region. Raises LayoutCancelled."""
-    made = _Builder(region, cancelled)
-    made.grow()
-    made.connect()
-    return ModuleTree(made.containers, made.parent_of, made.place_of, made.place_of_container, made.inputs)
+    return TreeBuilder(region, cancelled).build()
 
 
-class _Builder:
+class TreeBuilder:
+    """Grows a tree over a region; this one by modules."""
+
     def __init__(self, region: Region, cancelled: Cancelled | None) -> None:
+        self.region = region
         self.nodes = region.nodes
         self.cancelled = cancelled
         index = {node.name: i for i, node in enumerate(region.nodes)}
@@ -106,12 +106,7 @@ class _Builder:
             [index[name] for name in dict.fromkeys(node.inputs) if index.get(name, i) < i]
             for i, node in enumerate(polled(region.nodes, cancelled))
         ]
-        self.paths = self._paths()
-        self.types = {
-            node.provenance.module_path: node.provenance.module_type for node in region.nodes if node.provenance
-        }
         self.containers: list[Container] = [Container("", region.name, "", -1)]
-        self.looks = [self._look(node) for node in polled(self.nodes, cancelled)]
         self.parent_of = [0] * len(self.nodes)
         self.place_of = [0] * len(self.nodes)
         self.place_of_container: list[int] = []
@@ -141,11 +136,26 @@ class _Builder:
 
     # Who is in what
 
+    def build(self) -> ModuleTree:
+        """The tree. Raises LayoutCancelled."""
+        self.grow()
+        self.connect()
+        return ModuleTree(self.containers, self.parent_of, self.place_of, self.place_of_container, self.inputs)
+
     def grow(self) -> None:
         """Makes the containers, from the region inwards."""
+        self.paths = self._paths()
+        self.types = {
+            node.provenance.module_path: node.provenance.module_type for node in self.nodes if node.provenance
+        }
+        self.looks = [self._look(node) for node in polled(self.nodes, self.cancelled)]
         everything = list(range(len(self.nodes)))
         self.containers[0].members = everything
         self._fill(0, everything, ())
+        self.number_children()
+
+    def number_children(self) -> None:
+        """Notes where everything is, once all containers are made, and gives them keys of their own."""
         self.place_of_container = [0] * len(self.containers)
         taken: set[str] = set()
         for number, container in enumerate(self.containers):
@@ -212,9 +222,14 @@ class _Builder:
         self._fill(child, sorted(nodes), path)
 
     def _make(self, parent: int, key: str, path: Path, is_stack: bool) -> int:
-        number = len(self.containers)
-        self.containers.append(Container(key, "", "", parent, is_stack=is_stack))
+        number = self.add_box(parent, key, "", "", is_stack=is_stack)
         self._name(number, path)
+        return number
+
+    def add_box(self, parent: int, key: str, title: str, type_name: str, *, is_stack: bool = False) -> int:
+        """Appends an empty container to the children of another one, and returns its number."""
+        number = len(self.containers)
+        self.containers.append(Container(key, title, type_name, parent, is_stack=is_stack))
         self.containers[parent].children.append(~number)
         return number
 

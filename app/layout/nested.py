@@ -5,7 +5,7 @@ Every box is laid out alone, once for all that look the same, so opening or clos
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -18,7 +18,7 @@ from app.layout.layered import Items, Link, Spacing
 from app.layout.memory import paused_collector
 from app.layout.module_tree import Entry, Exit, Inner, ModuleTree, build_module_tree
 from app.layout.ranks import Cancelled, poll, rank_items, topological_order
-from app.layout.series import arrange_in_series
+from app.layout.series import Parts, arrange_in_series
 from compiler.report import NodeKind, Region
 
 _SPACING = Spacing(across=22.0, down=30.0)
@@ -97,11 +97,16 @@ class _Shape:
 class ModuleLayouts:
     """Lays out one region in any folding. Shapes of boxes are kept: a change costs the boxes around it."""
 
-    def __init__(self, region: Region, cancelled: Cancelled | None = None) -> None:
-        """Raises LayoutCancelled."""
+    def __init__(
+        self,
+        region: Region,
+        cancelled: Cancelled | None = None,
+        build: Callable[[Region, Cancelled | None], ModuleTree] = build_module_tree,
+    ) -> None:
+        """``build`` makes the tree. Raises LayoutCancelled."""
         self.region = region
         with paused_collector():
-            self.tree: ModuleTree = build_module_tree(region, cancelled)
+            self.tree = build(region, cancelled)
         extern = {name for call in region.extern_calls for name in call.nodes}
         self.styles = [_style(node.kind, node.name in extern) for node in region.nodes]
         poll(cancelled)
@@ -112,6 +117,7 @@ class ModuleLayouts:
             [(p, c) for c, producers in enumerate(self.tree.inputs) for p in producers], np.int32
         ).reshape(-1, 2)
         self._known: dict[object, _Shape] = {}  # by looks; shapes are kept for good, so that their ids stay theirs
+        self._parts: Parts = {}
         self._seen: dict[object, _Shape] = {}  # by box and children
 
     def first_folding(self) -> Folding:
@@ -167,7 +173,7 @@ class ModuleLayouts:
         key = (looks, lines, title, single)
         known = self._known.get(key)
         if known is None:
-            made = _lay_out_box(children, lines, title, bool(number), cancelled)
+            made = _lay_out_box(children, lines, title, bool(number), self._parts, cancelled)
             known = self._known[key] = replace(made, is_single=single)
         self._seen[same] = known
         return known
@@ -226,7 +232,12 @@ def _style(kind: NodeKind, is_extern: bool) -> NodeStyle:
 
 
 def _lay_out_box(
-    children: tuple[_Shape | Size, ...], lines: _Lines, title: float, framed: bool, cancelled: Cancelled | None
+    children: tuple[_Shape | Size, ...],
+    lines: _Lines,
+    title: float,
+    framed: bool,
+    parts: Parts,
+    cancelled: Cancelled | None,
 ) -> _Shape:
     """Places children in rows between a row of input ports and a row of output ports."""
     count = len(children)
@@ -293,7 +304,7 @@ def _lay_out_box(
     if framed and not port_of:
         items.add(0.0, TITLE_HEIGHT, 0)  # holds the title's place
 
-    done = arrange_in_series(items, links, _SPACING, cancelled)
+    done = arrange_in_series(items, links, _SPACING, cancelled, parts)
     x, width_of = np.array(done.x), np.array(items.width)
     left, right = float((x - width_of / 2).min(initial=0.0)), float((x + width_of / 2).max(initial=0.0))
     padding = _PADDING if framed else 0.0

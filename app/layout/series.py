@@ -21,13 +21,15 @@ _HEADROOM = 2  # rows above a joint from which chains of the part below may come
 _MOST_TRIES = 8  # rounds of leaving out joints that do not hold
 
 Ints = NDArray[np.int64]
+Parts = dict[object, Arrangement]  # laid out before, by what they look like
 
 
 def arrange_in_series(
-    items: Items, links: list[Link], spacing: Spacing, cancelled: Cancelled | None = None
+    items: Items, links: list[Link], spacing: Spacing, cancelled: Cancelled | None = None, known: Parts | None = None
 ) -> Arrangement:
     """Like ``arrange``, part by part where the graph is a series. A joint is the last item of a part and the first of
-    the next, alone in its row but for what serves the next part only.
+    the next, alone in its row but for what serves the next part only. ``known`` keeps parts from call to call, for one
+    spacing.
 
     Raises:
         LayoutCancelled: ``cancelled`` returned True.
@@ -35,7 +37,7 @@ def arrange_in_series(
     parts = _split(items, links, cancelled)
     if not parts:
         return arrange(items, links, spacing, cancelled)
-    known: dict[object, Arrangement] = {}
+    known = {} if known is None else known
     x, top = np.zeros(len(items.rank)), np.zeros(len(items.rank))
     pieces: list[NDArray[np.float64]] = []
     link_pieces: list[list[int]] = [[] for _ in links]

@@ -1,7 +1,7 @@
-"""How long opening and closing modules takes, and whether what was clicked stays where it is, painted offscreen.
+"""How long opening and closing modules and fusion groups takes, and whether what was clicked stays where it is.
 
 Run with ``python -m tests.benchmarks.bench_modules``; prints a markdown table. A change is everything from the click to
-the finished widget with the new layout, minimap included: layout on a worker thread, scene, picture. CPU time is beside
+the finished widget, painted offscreen with the new layout, minimap included: layout on a worker thread, scene, picture. CPU time is beside
 wall time, because other work on the machine lengthens the latter.
 """
 
@@ -17,6 +17,7 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 import numpy as np
 from PySide6.QtWidgets import QApplication
 
+from app.layout.group_tree import build_group_tree
 from app.layout.nested import Folding, ModuleLayouts
 from compiler.report import Region, Report
 from tests.fake_reports import H100, backward_region, transformer_region
@@ -30,14 +31,16 @@ WIDTH, HEIGHT, TIMES = 1600, 1000, 9
 def change(panel: GraphPanel, act: Callable[[], None]) -> tuple[float, float]:
     """Wall and CPU milliseconds until a change is on screen."""
     made: list[str] = []
-    connection = panel.modules.ready.connect(lambda *_: made.append(""))
+    views = (panel.modules, panel.kernels)
+    connections = [view.ready.connect(lambda *_: made.append("")) for view in views]
     wall, cpu = perf_counter(), process_time()
     act()
     while not made:
         QApplication.processEvents()
     QApplication.processEvents()
     took = ((perf_counter() - wall) * 1e3, (process_time() - cpu) * 1e3)
-    panel.modules.ready.disconnect(connection)
+    for view, connection in zip(views, connections, strict=True):
+        view.ready.disconnect(connection)
     return took
 
 
@@ -47,6 +50,29 @@ def corner(panel: GraphPanel, key: str) -> np.ndarray:
     rect = panel.canvas.scene.locate(key)
     assert rect is not None
     return np.array(panel.canvas.camera.to_view(rect[0], rect[1]))
+
+
+def row(panel: GraphPanel, region: Region, name: str, key: str, whole: bool, tree_ms: float) -> None:
+    """Opens and closes one box several times."""
+    panel.canvas.center_on(key)
+    QApplication.processEvents()
+    while panel.canvas._motion.goal is not None:
+        QApplication.processEvents()
+    walls, cpus, moved = [], [], 0.0
+    for _ in range(TIMES * 2):
+        before = corner(panel, key)
+        wall, cpu = change(panel, lambda: panel._toggle(key, whole))
+        moved = max(moved, float(np.abs(corner(panel, key) - before).max()))
+        walls.append(wall)
+        cpus.append(cpu)
+    scene = panel.canvas.scene
+    assert isinstance(scene, ModuleScene)
+    shown = int(scene.nested.shown.sum() + scene.is_closed.sum())
+    print(
+        f"| {len(region.nodes):,} {region.kind} | {name} | {shown:,} | {np.median(walls):.0f} | {min(walls):.0f} "
+        f"| {np.median(cpus):.0f} | {moved:.2f} | {tree_ms:.0f} |",
+        flush=True,
+    )
 
 
 def rows(region: Region) -> None:
@@ -75,25 +101,14 @@ def rows(region: Region) -> None:
     }
     for name, (folding, key, whole) in states.items():
         change(panel, lambda folding=folding: panel.modules.set_folding(region, folding))
-        panel.canvas.center_on(key)
-        QApplication.processEvents()
-        while panel.canvas._motion.goal is not None:
-            QApplication.processEvents()
-        walls, cpus, moved = [], [], 0.0
-        for _ in range(TIMES * 2):
-            before = corner(panel, key)
-            wall, cpu = change(panel, lambda key=key, whole=whole: panel._toggle(key, whole))
-            moved = max(moved, float(np.abs(corner(panel, key) - before).max()))
-            walls.append(wall)
-            cpus.append(cpu)
-        scene = panel.canvas.scene
-        assert isinstance(scene, ModuleScene)
-        shown = int(scene.nested.shown.sum() + scene.is_closed.sum())
-        print(
-            f"| {len(region.nodes):,} {region.kind} | {name} | {shown:,} | {np.median(walls):.0f} | {min(walls):.0f} "
-            f"| {np.median(cpus):.0f} | {moved:.2f} | {tree_ms:.0f} |",
-            flush=True,
-        )
+        row(panel, region, name, key, whole, tree_ms)
+    started = process_time()
+    ModuleLayouts(region, None, build_group_tree)
+    tree_ms = (process_time() - started) * 1e3
+    change(panel, lambda: panel.show_grouping("kernels"))
+    change(panel, lambda: panel.kernels.close_all(region))
+    largest = max(region.groups, key=lambda group: len(group.nodes))
+    row(panel, region, "a fusion group, all others closed", largest.name, False, tree_ms)
     panel.cancel_jobs()
     panel.close()
 

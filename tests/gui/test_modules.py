@@ -92,7 +92,7 @@ def test_the_key_switches_and_the_selection_stays_in_view(qtbot: QtBot, panel: G
         QTest.keyClick(panel.canvas, Qt.Key.Key_M)
     settle(qtbot, panel)
     assert panel.canvas.scene is not None
-    assert not panel.canvas.scene.has_modules
+    assert not panel.canvas.scene.opens_boxes
     assert panel.canvas.viewport().rect().contains(panel.canvas.view_position("addmm_3"))
 
 
@@ -278,3 +278,25 @@ def test_search_marks_the_boxes_that_hide_matches(qtbot: QtBot, panel: GraphPane
     hidden = scene.box_of(scene.index["erf_2"])
     assert hidden >= 0
     assert scene.boxes[hidden].key in found
+
+
+def test_closed_fusion_groups_open_where_they_are(qtbot: QtBot, panel: GraphPanel) -> None:
+    with qtbot.waitSignal(panel.kernels.ready, timeout=10_000):
+        panel.groupings.setFocus()
+        qtbot.keyClick(panel.groupings, Qt.Key.Key_Down)
+    settle(qtbot, panel)
+    scene = scene_of(panel)
+    box = scene.boxes[2]
+    assert box.key in scene.groups
+    panel.canvas.center_on(box.key)
+    settle(qtbot, panel)
+    with qtbot.waitSignal(panel.group_clicked) as clicked:
+        QTest.mouseClick(
+            panel.canvas.viewport(), Qt.MouseButton.LeftButton, pos=mark_of(panel, box.key) + QPoint(60, 0)
+        )
+    assert clicked.args[0] == box.key
+    was = mark_of(panel, box.key)
+    with qtbot.waitSignal(panel.kernels.ready, timeout=10_000):
+        QTest.mouseClick(panel.canvas.viewport(), Qt.MouseButton.LeftButton, pos=was)
+    assert scene_of(panel).nested.shown[list(box.members)].all()
+    assert (mark_of(panel, box.key) - was).manhattanLength() <= 1

@@ -248,7 +248,7 @@ class GraphCanvas(CanvasView):
             return
         if hit.node >= 0:
             self.center_on(self._scene.layout.names[hit.node])
-        elif hit.group >= 0 and self._scene.has_modules:
+        elif hit.group >= 0 and self._scene.opens_boxes:
             self._toggle(hit.group, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
         elif hit.group >= 0:
             rect = self._scene.locate(self._scene.layout.group_names[hit.group])
@@ -324,7 +324,7 @@ class GraphCanvas(CanvasView):
         return mark.contains(QPointF(*self._camera.to_scene(at.x(), at.y())))
 
     def _toggle(self, group: int, whole_stack: bool) -> None:
-        if self._scene is not None and self._scene.has_modules:
+        if self._scene is not None and self._scene.opens_boxes:
             self.box_toggled.emit(self._scene.layout.group_names[group], whole_stack)
 
     def _choose_at(self, hit: Hit) -> None:
@@ -357,10 +357,11 @@ class GraphCanvas(CanvasView):
         scene = self._scene
         assert scene is not None
         self._mark_box(group)
-        if isinstance(scene, ModuleScene):
+        name = scene.layout.group_names[group]
+        if isinstance(scene, ModuleScene) and name not in scene.groups and name not in scene.calls:
             self.nodes_clicked.emit(frozenset(scene.layout.names[node] for node in scene.boxes[group].members))
         else:
-            self.group_clicked.emit(scene.layout.group_names[group])
+            self.group_clicked.emit(name)
 
     def _mark_box(self, group: int) -> None:
         assert self._scene is not None

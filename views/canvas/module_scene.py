@@ -1,4 +1,4 @@
-"""The scene of a graph by its modules: boxes that open and close, and edges that bundle tensors."""
+"""The scene of a graph in boxes that open and close, modules or fusion groups, with edges that bundle tensors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLORS = 997  # numbers that module types are spread over; the palette repeats 
 
 
 class ModuleScene(Scene):
-    """Nodes keep the colours of their fusion groups; boxes are coloured by the type of their module."""
+    """Nodes have the colours of their fusion groups; modules are coloured by their type."""
 
     def _read_layout(self, layout: GraphLayout) -> None:
         assert isinstance(layout, NestedLayout)
@@ -38,7 +38,7 @@ class ModuleScene(Scene):
         return made
 
     @property
-    def has_modules(self) -> bool:
+    def opens_boxes(self) -> bool:
         return True
 
     @property
@@ -52,14 +52,25 @@ class ModuleScene(Scene):
         return BlockIndex.of_rects(rects)
 
     def _group_colors(self) -> NDArray[np.int32]:
-        return np.array([crc32((box.type_name or box.title).encode()) % _COLORS for box in self.boxes], np.int32)
+        return np.array([self._box_color(box) for box in self.boxes], np.int32)
+
+    def _box_color(self, box: Box) -> int:
+        """A fusion group has its own colour, a module that of its type."""
+        if box.key in self.calls:
+            return NOTHING
+        number = self._group_numbers.get(box.key)
+        return crc32((box.type_name or box.title).encode()) % _COLORS if number is None else number
+
+    @cached_property
+    def _group_numbers(self) -> dict[str, int]:
+        return group_colors(list(self.groups.values()))
 
     def _node_classes(self) -> NDArray[np.int32]:
         return self._classes
 
     @cached_property
     def _classes(self) -> NDArray[np.int32]:
-        numbers = group_colors(list(self.groups.values()))
+        numbers = self._group_numbers
         style = self.layout.node_style
         classes = np.full(len(self.nodes), PLAIN, np.int32)
         for group in self.groups.values():

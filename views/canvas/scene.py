@@ -75,8 +75,8 @@ class Scene:
         return BlockIndex.of_rects(self.layout.node_rect)
 
     @property
-    def has_modules(self) -> bool:
-        """Whether boxes are modules, which are opened and closed, and not fusion groups."""
+    def opens_boxes(self) -> bool:
+        """Whether boxes open and close."""
         return False
 
     def _group_colors(self) -> NDArray[np.int32]:

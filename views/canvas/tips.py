@@ -29,7 +29,7 @@ def node_tip(scene: Scene, index: int) -> str:
 
 def group_tip(scene: Scene, name: str) -> str:
     """A group's kind, size and reason, or an extern call's, as rich text."""
-    if isinstance(scene, ModuleScene):
+    if isinstance(scene, ModuleScene) and name not in scene.groups and name not in scene.calls:
         return _box_tip(scene, scene.group_index[name])
     group = scene.groups.get(name)
     if group is not None:
@@ -90,7 +90,9 @@ def spoken_box(scene: Scene, number: int) -> str:
     if isinstance(scene, ModuleScene):
         box = scene.boxes[number]
         state = "open" if box.is_open else "closed, Enter opens it"
-        return f"{box.title}, module {box.key}, {box.type_name}, {_count(len(box.members), 'node')}, {state}"
+        is_unit = name in scene.groups or name in scene.calls
+        kind = f"fusion group, {box.type_name}" if is_unit else f"module {box.key}, {box.type_name}"
+        return f"{box.title}, {kind}, {_count(len(box.members), 'node')}, {state}"
     group = scene.groups.get(name)
     kind = f"fusion group, {group.kind.value}" if group is not None else "extern call"
     return f"{name}, {kind}, {_count(len(scene.members(number)), 'node')}. Enter goes into it."

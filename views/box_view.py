@@ -1,4 +1,4 @@
-"""The graph by its modules: which boxes are open in each region, and their layouts, made off the GUI thread."""
+"""The graph in boxes: which of them are open in each region, and their layouts, made off the GUI thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from app.layout.module_tree import ModuleTree
 from app.layout.nested import Folding, ModuleLayouts
+from app.layout.ranks import Cancelled
 from compiler.report import Region
 from views.canvas.module_scene import ModuleScene
 from views.jobs import Job
@@ -14,14 +16,16 @@ from views.jobs import Job
 _Result = tuple[ModuleLayouts, Folding, ModuleScene]
 
 
-class ModuleView(QObject):
+class BoxView(QObject):
     """Keeps the folding of each region of a report. A new request ends the one before it."""
 
     ready = Signal(str, object, str)  # region, ModuleScene, the box or node that is to stay where it is
     failed = Signal(object)
 
-    def __init__(self, parent: QObject) -> None:
+    def __init__(self, parent: QObject, build: Callable[[Region, Cancelled | None], ModuleTree]) -> None:
+        """``build`` makes the tree of boxes of a region."""
         super().__init__(parent)
+        self._build = build
         self._made: dict[str, ModuleLayouts] = {}
         self._foldings: dict[str, Folding] = {}
         self._scenes: dict[str, ModuleScene] = {}
@@ -75,7 +79,7 @@ class ModuleView(QObject):
         shown = self._scenes.get(region.name)
 
         def work(cancelled: Callable[[], bool]) -> _Result:
-            layouts = made or ModuleLayouts(region, cancelled)
+            layouts = made or ModuleLayouts(region, cancelled, self._build)
             folding = change(layouts, layouts.first_folding() if known is None else known)
             layout = layouts.lay_out(folding, cancelled)
             return layouts, folding, ModuleScene(region, layout) if shown is None else shown.with_layout(layout)
