@@ -1,8 +1,8 @@
 """How long opening and closing modules and fusion groups takes, and whether what was clicked stays where it is.
 
 Run with ``python -m tests.benchmarks.bench_modules``; prints a markdown table. A change is everything from the click to
-the finished widget, painted offscreen with the new layout, minimap included: layout on a worker thread, scene, picture. CPU time is beside
-wall time, because other work on the machine lengthens the latter.
+the finished widget, painted offscreen with the new layout, minimap included: layout on a worker thread, scene, picture.
+CPU time is beside wall time, because other work on the machine lengthens the latter.
 """
 
 from __future__ import annotations
