@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,10 +37,13 @@ def is_whole(report: Report) -> bool:
     return captured == 1 and not report.graph_breaks
 
 
-def measure_modes(compilation: Compilation, modes: Sequence[str], iterations: int) -> list[Measurement]:
+def measure_modes(
+    compilation: Compilation, modes: Sequence[str], iterations: int, steps: Mapping[str, Step] | None = None
+) -> list[Measurement]:
     """Record ``iterations`` of each mode, compare its outputs with eager's, and put graph facts into the report.
 
-    A model that draws random numbers is timed but not compared: each mode draws its own.
+    A model that draws random numbers is timed but not compared: each mode draws its own. ``steps``: those of modes that
+    were prepared before.
     """
     from compiler.runtime.compare import compare_outputs
     from compiler.runtime.timing import measure
@@ -48,7 +51,7 @@ def measure_modes(compilation: Compilation, modes: Sequence[str], iterations: in
     reference = None if _is_random(compilation.report) else _reference(compilation)
     records = []
     for mode in modes:
-        step = prepare_step(compilation, mode)
+        step = (steps or {}).get(mode) or prepare_step(compilation, mode)
         record = measure(step, mode, iterations=iterations)
         if reference is not None:
             eager, exact = reference

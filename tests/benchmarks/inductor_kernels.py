@@ -1,12 +1,12 @@
 """Is the code that Inductor emits for a GPU that is not there the code it emits on it?
 
     python -m tests.benchmarks.inductor_kernels record FILE.json [--target h200] [--models gpt2,mlp] [--digests]
-    python -m tests.benchmarks.inductor_kernels compare FOLDER
+    python -m tests.benchmarks.inductor_kernels compare FOLDER [--workers N]
 
 ``record`` compiles every gallery model and writes each kernel source in the order of the launches, with names and
-paths normalised; for the target "local" as it really runs. ``compare`` needs a GPU: it records both ways, each in a
-process of its own, the one for the named target with no GPU visible, and writes what is the same and how the rest
-differs to FOLDER/inductor_kernels.md.
+paths normalised; for the target "local" as it really runs. ``compare`` needs a GPU: it records both ways, each
+model in a process of its own, for the named target with no GPU visible, ``--workers`` of them side by side, and writes
+what is the same and how the rest differs to FOLDER/inductor_kernels.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,13 @@ def normalised(name: str, source: str) -> str:
     return re.sub(r"/\S*?/(?=[\w.-]+\.(?:py|cu|so)\b)", "", source)
 
 
-def recorded(model_name: str, target_name: str) -> list[dict[str, Any]]:
-    """Each region of one model with its kernels in the order of their launches."""
+def recorded(model_name: str, target_name: str) -> dict[str, Any]:
+    """Each region of one model with its kernels in the order of their launches, and what Inductor decided by timing."""
     import torch
+    from torch._inductor.fx_passes import pad_mm
 
     from compiler.inductor.kernels import kernels_in, launches_in
+    from compiler.inductor.patching import replaced
     from compiler.inductor.run import InductorRun, inductor_backend
     from compiler.pipeline import run_once, to_gpu
     from compiler.targets import resolve
@@ -60,14 +63,26 @@ def recorded(model_name: str, target_name: str) -> list[dict[str, Any]]:
     if target.local:
         model, inputs = to_gpu(model, inputs)
     run = InductorRun(target, {}, lambda event: None)
-    run_once(torch.compile(model, backend=inductor_backend(run)), inputs, module.TRAINING)
-    regions = []
+    decided: list[bool] = []
+    with replaced(pad_mm, "_should_pad", _noting(pad_mm._should_pad, decided)):
+        run_once(torch.compile(model, backend=inductor_backend(run)), inputs, module.TRAINING)
+    regions: list[dict[str, Any]] = []
     for region in run.regions:
         sources = {n: normalised(n, k.source) for n, k in kernels_in(region.facts.wrapper).items()}
         launched = [sources[n] for n in launches_in(region.facts.wrapper)]
         calls = [unit.operation for unit in region.facts.after if unit.kind == "extern"]
         regions.append({"region": region.name, "kernels": launched, "calls": calls})
-    return regions
+    return {"regions": regions, "asked": len(decided), "padded": sum(decided)}
+
+
+def _noting(real: Callable[..., bool], decided: list[bool]) -> Callable[..., bool]:
+    """Inductor's decision whether to pad a matrix product, each kept in ``decided``."""
+
+    def call(*args: Any, **keywords: Any) -> bool:
+        decided.append(bool(real(*args, **keywords)))
+        return decided[-1]
+
+    return call
 
 
 def record(file: Path, target: str, models: Sequence[str], digests: bool) -> None:
@@ -82,7 +97,7 @@ def record(file: Path, target: str, models: Sequence[str], digests: bool) -> Non
         except Exception as error:
             found[name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         if digests and not isinstance(found[name], str):
-            for region in found[name]:
+            for region in found[name]["regions"]:
                 region["kernels"] = [digest(source) for source in region["kernels"]]
         print(name, flush=True)
     versions = {"torch": str(torch.__version__), "triton": triton.__version__}
@@ -94,21 +109,15 @@ def digest(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def compare(folder: Path, target: str, models: Sequence[str]) -> str:
+def compare(folder: Path, target: str, models: Sequence[str], workers: int) -> str:
     """Record without and with the GPU, and the table of what differs."""
     folder.mkdir(parents=True, exist_ok=True)
-    sides = {}
-    for side, name, environment in (
-        ("no GPU", target, {"CUDA_VISIBLE_DEVICES": ""}),
-        ("GPU", "local", {}),
-    ):
-        file = folder / f"kernels_{name}.json"
-        command = [sys.executable, "-m", "tests.benchmarks.inductor_kernels", "record", str(file), "--target", name]
-        subprocess.run(
-            [*command, "--models", ",".join(models)], cwd=ROOT, check=True, env={**os.environ, **environment}
-        )
-        sides[side] = json.loads(file.read_text())
-        file.unlink()
+    with ThreadPoolExecutor(workers) as pool:
+        found = {
+            side: [pool.submit(_in_a_process, folder, model, name, environment) for model in models]
+            for side, name, environment in (("no GPU", target, {"CUDA_VISIBLE_DEVICES": ""}), ("GPU", "local", {}))
+        }
+        sides = {side: _joined([future.result() for future in futures]) for side, futures in found.items()}
     lines = [
         f"# Inductor's kernels for {target}: emitted with no GPU against emitted on the GPU",
         "",
@@ -125,15 +134,47 @@ def compare(folder: Path, target: str, models: Sequence[str]) -> str:
             problem = ours if isinstance(ours, str) else real
             lines.append(f"| {model} | failed: {problem} | | | | | |")
             continue
-        by_name = {region["region"]: region for region in ours}
-        for region in real:
+        by_name = {region["region"]: region for region in ours["regions"]}
+        for region in real["regions"]:
             mine = by_name.pop(region["region"], {"kernels": [], "calls": []})
             lines.append(_row(model, region, mine))
-            details += _differences(f"{model} {region['region']}", mine, region)
+            found = _differences(f"{model} {region['region']}", mine, region)
+            details += [*found[:2], f"Why: {_reason(ours, real)}", "", *found[2:]] if found else []
         lines += [f"| {model} | {name} | only with no GPU | | | | |" for name in by_name]
     text = "\n".join([*lines, "", *details]) + "\n"
     (folder / "inductor_kernels.md").write_text(text)
     return text
+
+
+def _in_a_process(folder: Path, model: str, target: str, environment: dict[str, str]) -> dict[str, Any]:
+    """What ``record`` writes of one model, in a process with this environment; of one that dies, that it did."""
+    file = folder / f"kernels_{target}_{model}.json"
+    command = [sys.executable, "-m", "tests.benchmarks.inductor_kernels", "record", str(file)]
+    command += ["--target", target, "--models", model]
+    told = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", **environment}
+    done = subprocess.run(command, cwd=ROOT, check=False, env=told)
+    if not file.exists():
+        return {"models": {model: f"the process ended with {done.returncode}"}}
+    recorded: dict[str, Any] = json.loads(file.read_text())
+    file.unlink()
+    return recorded
+
+
+def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    versions = next((part["versions"] for part in parts if "versions" in part), {"torch": "?", "triton": "?"})
+    models = {name: kernels for part in parts for name, kernels in part["models"].items()}
+    return {"versions": versions, "models": models}
+
+
+def _reason(ours: dict[str, Any], real: dict[str, Any]) -> str:
+    """Why the two sides differ, as far as what they recorded says."""
+    if real["padded"] != ours["padded"]:
+        return (
+            f"Inductor asked for {real['asked']} matrix products whether to pad them to an aligned size, which it "
+            f"decides by timing both ways. On the GPU it padded {real['padded']}; with no GPU nothing was timed and "
+            f"{ours['padded'] or 'none'} was padded. Each padding is a kernel of its own."
+        )
+    return "not known; both sides decided alike about everything that is recorded."
 
 
 def _only(a: Sequence[str], b: Sequence[str]) -> list[str]:
@@ -182,13 +223,14 @@ def main() -> None:
     parser.add_argument("place", type=Path)
     parser.add_argument("--target", default="h200")
     parser.add_argument("--models", default=",".join(gallery()))
+    parser.add_argument("--workers", type=int, default=2, help="models compiled side by side by compare")
     parser.add_argument("--digests", action="store_true", help="digests in place of sources")
     options = parser.parse_args()
     models = options.models.split(",")
     if options.command == "record":
         record(options.place, options.target, models, options.digests)
     else:
-        print(compare(options.place, options.target, models))
+        print(compare(options.place, options.target, models, options.workers))
 
 
 if __name__ == "__main__":

@@ -1,42 +1,53 @@
 """Inductor's report of every gallery model on this machine's GPU, with times, as sessions in one archive.
 
-    python -m tests.benchmarks.inductor_reports FOLDER [--models gpt2,mlp] [--iterations N]
+    python -m tests.benchmarks.inductor_reports FOLDER [--models gpt2,mlp] [--iterations N] [--workers N]
 
-Each model is compiled and timed by the command line in a process of its own. FOLDER gets reports.zip with the sessions,
-and inductor_reports.md and .json with what was measured. In the sessions "compiled" and "graph" are Inductor's code.
+Each model is compiled in a process of its own, ``--workers`` of them side by side; whatever is timed is alone on the
+machine. FOLDER gets reports.zip with the sessions, and inductor_reports.md and .json with what was measured. In the
+sessions "compiled" and "graph" are Inductor's code.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
+import time
 import zipfile
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.inductor_kernels import ROOT, gallery
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
-MODES = "eager,compiled,graph,inductor-graph"
-TIMEOUT_S = 240
+from tests.benchmarks.bench_children import Child, run_children  # noqa: E402
+from tests.benchmarks.inductor_kernels import gallery  # noqa: E402
+
+MODES = ("eager", "compiled", "graph", "inductor-graph")
+CASE_SECONDS = 120
 
 
-def recorded(model: str, session: Path, iterations: int) -> dict[str, Any]:
-    """The command line's JSON of one model, or {"error": sentence}."""
-    command = [sys.executable, "main.py", "bench", f"example:{model}", "--compiler", "inductor", "--modes", MODES]
-    command += ["--iterations", str(iterations), "-o", str(session), "--json"]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        return {"error": f"took over {TIMEOUT_S} s"}
-    if done.returncode:
-        last = done.stderr.strip().splitlines()
-        return {"error": last[-1] if last else f"exit status {done.returncode}"}
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def child_main(child: Child, iterations: int, folder: Path) -> None:
+    """Compile one model, prepare every mode, wait for the turn, time, and write session and JSON."""
+    from app.cli.jsonview import report_json
+    from app.session import save_session
+    from app.worker.measure import measure_modes, prepare_step
+    from app.worker.protocol import Compile
+    from app.worker.work import compile_source
+
+    child.search_quietly()
+    with redirect_stdout(sys.stderr):
+        request = Compile(0, f"example:{child.case}", "local", compiler="inductor")
+        compilation = compile_source(request, lambda event: None)
+        steps = {mode: prepare_step(compilation, mode) for mode in MODES}
+        for step in steps.values():
+            step()
+        child.wait_for_turn()
+        compilation.report.measurements = measure_modes(compilation, MODES, iterations, steps)
+    save_session(folder / f"{child.case}.fscope", compilation.report)
+    child.rows.write_text(json.dumps(json.loads(report_json(compilation.report))) + "\n")
 
 
 def table(rows: Sequence[tuple[str, dict[str, Any]]]) -> str:
@@ -44,23 +55,31 @@ def table(rows: Sequence[tuple[str, dict[str, Any]]]) -> str:
     lines = [
         "# Inductor's reports of the gallery, with times",
         "",
-        "Medians in microseconds: GPU time between two events, and CPU time until the call returns.",
+        f"{time.strftime('%Y-%m-%d')}, {versions(rows)}. Medians in microseconds: GPU time between two events, and CPU",
+        "time until the call returns. Models were compiled side by side and timed one at a time.",
         "",
-        "| model | groups | calls | kernels | mode | GPU µs | CPU µs | GPU |",
-        "|---|---:|---:|---:|---|---:|---:|---|",
+        "| model | groups | calls | kernels | refusals | mode | GPU µs | CPU µs | as eager | GPU |",
+        "|---|---:|---:|---:|---:|---|---:|---:|---|---|",
     ]
     for model, report in rows:
         if "error" in report:
-            lines.append(f"| {model} | {report['error']} | | | | | | |")
+            lines.append(f"| {model} | {report['error']} | | | | | | | | |")
             continue
-        groups = sum(len(region["groups"]) for region in report["regions"])
-        calls = sum(len(region["extern_calls"]) for region in report["regions"])
+        counts = [sum(len(x[key]) for x in report["regions"]) for key in ("groups", "extern_calls", "refusals")]
         for measurement in report["measurements"]:
+            same = {True: "yes", False: "NO", None: "random"}[measurement.get("equal_to_eager")]
             lines.append(
-                f"| {model} | {groups} | {calls} | {len(report['kernels'])} | {measurement['mode']} "
-                f"| {measurement['gpu_us']['p50']:.1f} | {measurement['cpu_us']['p50']:.1f} | {measurement['gpu']} |"
+                f"| {model} | {counts[0]} | {counts[1]} | {len(report['kernels'])} | {counts[2]} "
+                f"| {measurement['mode']} | {measurement['gpu_us']['p50']:.1f} | {measurement['cpu_us']['p50']:.1f} "
+                f"| {same} | {measurement['gpu']} |"
             )
     return "\n".join(lines) + "\n"
+
+
+def versions(rows: Sequence[tuple[str, dict[str, Any]]]) -> str:
+    """The versions that the reports name."""
+    found = next((report["versions"] for _, report in rows if "versions" in report), {})
+    return ", ".join(f"{name} {text}" for name, text in found.items())
 
 
 def main() -> None:
@@ -69,19 +88,34 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--models", default=",".join(gallery()))
     parser.add_argument("--iterations", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--budget-seconds", type=float, default=600)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--child-folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.child:
+        child_main(Child(options.child, options.child_folder), options.iterations, options.folder)
+        return
     options.folder.mkdir(parents=True, exist_ok=True)
+    arguments = [str(options.folder.resolve()), "--iterations", str(options.iterations)]
     rows: list[tuple[str, dict[str, Any]]] = []
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        zipfile.ZipFile(options.folder / "reports.zip", "w") as archive,
+    began = time.perf_counter()
+    for model, lines, fate in run_children(
+        __file__,
+        arguments,
+        options.models.split(","),
+        workers=options.workers,
+        case_seconds=CASE_SECONDS,
+        budget_seconds=options.budget_seconds,
+        cwd=ROOT,
     ):
-        for model in options.models.split(","):
-            session = Path(scratch, f"{model}.fscope")
-            rows.append((model, recorded(model, session, options.iterations)))
+        rows.append((model, json.loads(lines[-1]) if lines else {"error": fate}))
+        print(f"{time.perf_counter() - began:6.1f} s  {model}", flush=True)
+    with zipfile.ZipFile(options.folder / "reports.zip", "w") as archive:
+        for model, _ in rows:
+            session = options.folder / f"{model}.fscope"
             if session.exists():
                 archive.write(session, session.name)
-            print(model, rows[-1][1].get("error", "done"), flush=True)
     (options.folder / "inductor_reports.md").write_text(table(rows))
     (options.folder / "inductor_reports.json").write_text(json.dumps(dict(rows)) + "\n")
 
