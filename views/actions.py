@@ -17,6 +17,7 @@ class Commands:
     """What the menus call."""
 
     open: Callable[[], object]
+    import_trace: Callable[[], object]
     save: Callable[[], object]
     save_as: Callable[[], object]
     export: Callable[[], object]
@@ -111,6 +112,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
 
     file = bar.addMenu("&File")
     add(file, "open", "&Open…", "Ctrl+O", commands.open)
+    add(file, "import_trace", "&Import trace…", "", commands.import_trace)
     recent = file.addMenu("Open &recent")
     file.addSeparator()
     add(file, "save", "&Save", "Ctrl+S", commands.save)

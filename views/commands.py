@@ -21,6 +21,7 @@ def commands_of(window: MainWindow) -> Commands:
 
     return Commands(
         open=window.ask_and_open,
+        import_trace=window.import_trace,
         save=window.session.save,
         save_as=window.session.save_as,
         next_report=lambda: window.tabs.step(1),

@@ -21,7 +21,7 @@ from views.icons import pixmap
 from views.theme import Theme
 from views.widgets import label
 
-OPEN_FILTER = "Sessions, models (*.fscope *.py *.pt2);;All files (*)"
+OPEN_FILTER = "Sessions, models, logs (*.fscope *.py *.pt2 *.log);;All files (*)"
 SAVE_FILTER = "Fusescope sessions (*.fscope)"
 EXPORT_FILTER = "The whole graph as SVG (*.svg);;The view as PNG (*.png)"
 
@@ -35,6 +35,10 @@ class Dialogs:
     def open_file(self) -> str:
         """The path to open, or ""."""
         return QFileDialog.getOpenFileName(self._parent, "Open", "", OPEN_FILTER)[0]
+
+    def trace_folder(self) -> str:
+        """The folder of a log to import, or ""."""
+        return QFileDialog.getExistingDirectory(self._parent, "Import a trace")
 
     def session_file(self) -> str:
         """The path of a session to compare with, or ""."""

@@ -35,6 +35,7 @@ from views.status import StatusFields
 from views.style import application, apply_theme, system_is_dark
 from views.theme import Theme, by_name
 from views.toolbar import Toolbar
+from views.trace_import import TraceImport, is_trace
 from views.worker_bridge import ClientFactory, WorkerBridge
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ class MainWindow(QMainWindow):
         self.bridge = WorkerBridge(client_factory, self)
         self.session = SessionControl(self._dialogs, self._layouts, self)
         self._build_widgets()
+        self.traces = TraceImport(self)
         self.compile_control = CompileControl(self.bridge, settings, self._dialogs.agree, self)
         self.menus = build_menus(self, commands_of(self))
         self.finder = FindControl(self, self.menus, lambda: self._workspace, self._theme)
@@ -107,15 +109,14 @@ class MainWindow(QMainWindow):
     # What others call
 
     def open_path(self, path: str) -> None:
-        """Open a session, or compile a .py, a .pt2 or any other SOURCE."""
+        """Open a session or a log of torch, or compile a .py, a .pt2 or any other SOURCE."""
         source = path.split("?")[0]
         name = source.rsplit(":", 1)[0] if ".py:" in source else source
         if source.startswith("example:") or Path(name).suffix in (".py", ".pt2"):
             self.toolbar.source.setText(path)
             self.compile()
-        elif Path(path).is_dir():
-            text = f"{Path(path).name} is a folder."
-            self.post(Message("error", text, "Open a session (.fscope), a .py file or a .pt2 program."))
+        elif is_trace(Path(path)):
+            self.traces.open(Path(path))
         else:
             self.session.open(Path(path))
 
@@ -303,7 +304,8 @@ class MainWindow(QMainWindow):
         start.path_chosen.connect(self.open_path)
         start.tour_requested.connect(self.take_tour)
         start.example_chosen.connect(self._compile_example)
-        for control in (self.compile_control, self.session):
+        self.traces.read.connect(lambda report: self.open_report(report, report.source))
+        for control in (self.compile_control, self.session, self.traces):
             control.message.connect(self.post)
         self.compile_control.began.connect(self._compile_began)
         self.compile_control.ended.connect(self._compile_ended)
@@ -447,6 +449,11 @@ class MainWindow(QMainWindow):
             self.toolbar.set_no_targets("No torch here")
 
     # Small things
+
+    def import_trace(self) -> None:
+        """Ask for the folder of a log of torch, and open it."""
+        if path := self._dialogs.trace_folder():
+            self.open_path(path)
 
     def ask_and_open(self) -> None:
         """Ask for a file and open it."""

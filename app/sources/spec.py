@@ -50,6 +50,9 @@ def parse_source(text: str) -> SourceSpec:
     """
     text = text.strip()
     bare, options = _split_options(text)
+    if bare.startswith(("record:", "trace:")):
+        hint = "Record the program again to see what a change of it does."
+        raise SourceError("This report is of what another program compiled, so there is no model to compile.", hint)
     if bare.startswith("example:"):
         name = bare.removeprefix("example:")
         return SourceSpec(text, SourceKind.EXAMPLE, name, path=example_path(name), function=name, options=options)

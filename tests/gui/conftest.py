@@ -29,11 +29,15 @@ class Answers(Dialogs):
     to_save: str = ""
     to_compare: str = ""
     agrees: bool = True
+    to_import: str = ""
     leave: str = "discard"
     asked: list[str] = field(default_factory=list)
 
     def open_file(self) -> str:
         return self.to_open
+
+    def trace_folder(self) -> str:
+        return self.to_import
 
     def session_file(self) -> str:
         return self.to_compare
