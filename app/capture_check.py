@@ -49,7 +49,9 @@ _ADVICE = {
     "moving_inputs": "Write new data into the same tensors with copy_ instead of making new ones.",
     "kept_outputs": "Clone an output that must outlive the next iteration.",
     "pending_backward": "Run the backward before the next forward.",
+    "not_padded": "Pad in your own code where you know that added rows change nothing.",
 }
+_ONLY_COSTS = ("not_padded", "not_forked")  # all runs in graphs, if in more or slower ones than was asked for
 _RULE_OF = {
     ExternReason.HOST_SYNC: "host_sync",
     ExternReason.CPU_TENSOR: "cpu_tensor",
@@ -85,8 +87,8 @@ def _reasons(region: Region) -> list[Check]:
     state = State.SPLITS if graph.captured else State.SKIPS
     return [
         Check(
-            state, rule_title(reason.rule), reason.detail, _ADVICE.get(reason.rule, ""), region.name, reason.node,
-            reason.source,
+            State.COSTS if reason.rule in _ONLY_COSTS else state, rule_title(reason.rule), reason.detail,
+            _ADVICE.get(reason.rule, ""), region.name, reason.node, reason.source,
         )
         for reason in graph.skip_reasons
         if reason.rule != "graph_break"
@@ -128,7 +130,7 @@ def _sizes(region: Region) -> list[Check]:
         Check(
             State.COSTS, f"{region.name} has sizes that change",
             f"One graph for each size of {', '.join(symbolic[:4])}.",
-            "Pad to a few sizes, or let buckets do it.", region.name, symbolic[0],
+            "Pad to a few sizes, or name them as graph_buckets.", region.name, symbolic[0],
         )
     ]  # fmt: skip
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from compiler.runtime.partitioned import PartitionedRegion
 
 OWN_SETTINGS = frozenset(
-    {"session", "cuda_graph", "graph_capacity", "graph_buckets", "on_graphed_region", "executable", "observer"}
+    "session cuda_graph graph_capacity graph_buckets graph_streams on_graphed_region executable observer".split()
 )
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
 GraphCompiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
@@ -62,6 +62,7 @@ class Session:
     dynamo: DynamoFacts | None = None  # told of each region's guards, which Dynamo forgets once it has compiled them
     observer: Observer = field(default_factory=Observer)
     graph_capacity: int = 4
+    graph_streams: int = 1
     graph_buckets: tuple[int, ...] = ()
     graph_pool: Any = None  # of every graphed region; made with the first
     regions: list[CompiledRegion] = field(default_factory=list)
@@ -86,11 +87,12 @@ def fusescope(
 
     ``options``: "cuda_graph" (bool) replays every region as CUDA Graphs, "graph_capacity" (int, at least 1) says for
     how many signatures each keeps one, "graph_buckets" (sizes of a batch) lets those alone be captured and pads others
-    up to them, where each sample is computed from itself; "on_graphed_region" is called with each ``PartitionedRegion``
-    made; "observer" hears which step of a region runs (``runtime/observe.py``); "session" (Session) shares kernels and
-    collects regions for a report; "executable" makes the callable that runs a region in place of the usual one
-    (verification watches kernels this way). Every other key is an option of the compiler (``compiler/options.py``), for
-    a session of its own.
+    up to them, where each sample is computed from itself, "graph_streams" (int, 1 by default) how many streams a
+    capture may spread independent steps over, where that proves faster; "on_graphed_region" is called with each
+    ``PartitionedRegion`` made; "observer" hears which step of a region runs (``runtime/observe.py``); "session"
+    (Session) shares kernels and collects regions for a report; "executable" makes the callable that runs a region in
+    place of the usual one (verification watches kernels this way). Every other key is an option of the compiler
+    (``compiler/options.py``), for a session of its own.
 
     Raises:
         CompileError: an option that there is not, or a value that it does not take.
@@ -106,7 +108,8 @@ def fusescope(
     session.on_graphed_region = settings.get("on_graphed_region", session.on_graphed_region)
     session.executable = settings.get("executable", session.executable)
     session.observer = settings.get("observer", session.observer)
-    session.graph_capacity = _capacity(settings.get("graph_capacity", session.graph_capacity))
+    session.graph_capacity = _count(settings, "graph_capacity", session.graph_capacity, "CUDA Graphs a region keeps")
+    session.graph_streams = _count(settings, "graph_streams", session.graph_streams, "streams a region may use")
     session.graph_buckets = _buckets(settings.get("graph_buckets", session.graph_buckets))
     _note_guards(session)
     number = session.first_number + sum(1 for r in session.regions if r.kind != "backward")
@@ -264,7 +267,13 @@ def _graphed(
         region,
         run,
         launchers,
-        GraphSettings(session.graph_pool, session.observer, session.graph_capacity, session.graph_buckets),
+        GraphSettings(
+            session.graph_pool,
+            session.observer,
+            session.graph_capacity,
+            session.graph_streams,
+            session.graph_buckets,
+        ),
         static=static,
         mutated=mutated_inputs(region.graph),
         returned=facts.returned,
@@ -279,11 +288,10 @@ def _returned_outputs() -> int | None:
     return getattr(_metadata(), "num_forward_returns", None)
 
 
-def _capacity(value: Any) -> int:
+def _count(settings: Mapping[str, Any], name: str, default: int, what: str) -> int:
+    value = settings.get(name, default)
     if not isinstance(value, int) or value < 1:
-        raise CompileError(
-            f"graph_capacity is {value!r}", stage="capture", hint="Give how many CUDA Graphs a region keeps, 1 or more."
-        )
+        raise CompileError(f"{name} is {value!r}", stage="capture", hint=f"Give how many {what}, 1 or more.")
     return value
 
 

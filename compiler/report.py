@@ -262,6 +262,9 @@ class CudaGraph(msgspec.Struct, omit_defaults=True):
     routes: list[InputRoute] = []
     covered_kernels: float | None = None  # share (0..1) of the kernels of an iteration that run inside graphs
     covered_time: float | None = None  # the same of their measured GPU time
+    streams: int = 1  # branches that the graph was captured on
+    one_stream_us: float | None = None  # measured time of a replay captured on one stream, where both ways were tried
+    forked_us: float | None = None  # the same on several, joined at the end
 
 
 class SkipReason(msgspec.Struct, omit_defaults=True):

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from compiler.report import CudaGraph, GraphNode, GraphNodeKind, SkipReason  # noqa: E402
 from compiler.runtime.buffering import InputUse  # noqa: E402
 from compiler.runtime.capture import CaptureRefused, refusal  # noqa: E402
-from compiler.runtime.cuda_graph import MAX_CAPTURES, MAX_MOVES, GraphedRegion  # noqa: E402
+from compiler.runtime.cuda_graph import MAX_CAPTURES, MAX_MOVES, Forked, GraphedRegion  # noqa: E402
 from compiler.runtime.observe import NodeLog, Observer  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
 from compiler.runtime.signature import (  # noqa: E402
@@ -39,6 +39,7 @@ class FakeRecording:
         self.patchable = patchable
         self.result = list(run(list(arguments)))
         self.facts = CudaGraph(captured=True, partitions=1, nodes=3)
+        self.random = False
         self.replays = 1
 
     def replay(self, stream: int) -> None:
@@ -70,6 +71,7 @@ class FakeRecorder:
         self.capturing = False
         self.patchable = True
         self.refuses: SkipReason | None = None
+        self.times_us = [20.0, 10.0]  # of a replay on one stream, and on several
 
     def is_capturing(self) -> bool:
         return self.capturing
@@ -104,6 +106,10 @@ class FakeRecorder:
             raise CaptureRefused(self.refuses)
         self.recordings.append(FakeRecording(run, arguments, self.patchable))
         return self.recordings[-1]
+
+    def replay_us(self, recorded: FakeRecording, device: torch.device) -> float:
+        recorded.replay(0)
+        return self.times_us[self.recordings.index(recorded) % 2]
 
     def pool_bytes(self) -> int:
         return 4096
@@ -523,6 +529,47 @@ def test_inputs_may_need_gradients_and_come_from_inference_mode() -> None:
     outputs = graphed([after, weight])
     assert not outputs[0].requires_grad
     assert len(recorder.recordings) == 2
+
+
+@pytest.mark.parametrize(("forked_us", "streams"), [(10.0, 3), (30.0, 1)])
+def test_several_streams_are_used_where_they_are_faster(forked_us: float, streams: int) -> None:
+    graphed, recorder = region(affine, {1}, forked=Forked(affine, 3))
+    recorder.times_us = [20.0, forked_us]
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    for _ in range(3):
+        check(graphed, affine, [x, weight])
+        x.add_(1)
+    facts = graphed.facts()
+    assert (facts.streams, facts.one_stream_us, facts.forked_us) == (streams, 20.0, forked_us)
+    assert [r.rule for r in facts.skip_reasons] == []
+    chosen, other = (1, 0) if streams > 1 else (0, 1)
+    assert recorder.recordings[chosen].replays == 5  # recorded, timed, its results made anew, and two calls
+    assert recorder.recordings[other].replays == 2
+
+
+def test_results_that_differ_on_several_streams_are_not_used() -> None:
+    def wrong(inputs: Sequence[Any]) -> list[Any]:
+        return [value + 1e-6 for value in affine(inputs)]
+
+    graphed, _ = region(affine, {1}, forked=Forked(wrong, 2))
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    for _ in range(3):
+        check(graphed, affine, [x, weight])
+    assert graphed.facts().streams == 1
+    assert [r.rule for r in graphed.facts().skip_reasons] == ["not_forked"]
+
+
+def test_several_streams_that_cannot_be_captured_leave_the_graph_on_one() -> None:
+    def fails(inputs: Sequence[Any]) -> list[Any]:
+        raise RuntimeError("no such stream")
+
+    graphed, recorder = region(affine, {1}, forked=Forked(fails, 2))
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    for _ in range(3):
+        check(graphed, affine, [x, weight])
+    assert [recording.replays for recording in recorder.recordings] == [3]
+    (reason,) = graphed.facts().skip_reasons
+    assert (reason.rule, "no such stream" in reason.detail) == ("not_forked", True)
 
 
 def test_nodes_belong_to_the_step_that_was_running_when_they_appeared() -> None:

@@ -37,6 +37,12 @@ def headlines(graph: CudaGraph) -> list[tuple[str, str]]:
         (fmt.size(graph.copied_bytes), "copied in before a replay"),
         (fmt.count(graph.captures), "capture" if graph.captures == 1 else "captures"),
     ]
+    found += [(fmt.count(times), f"captured again: {cause}") for cause, times in graph.recaptures.items()]
+    if graph.one_stream_us is not None and graph.forked_us is not None:
+        several = f"{graph.streams} streams, {fmt.microseconds(graph.one_stream_us)} on one"
+        one = f"one stream, {fmt.microseconds(graph.forked_us)} on several"
+        took = graph.one_stream_us if graph.streams == 1 else graph.forked_us
+        found.append((fmt.microseconds(took), f"a replay on {one if graph.streams == 1 else several}"))
     return found
 
 

@@ -61,6 +61,19 @@ def generate_wrapper(
     return writer.run(input_names(program), list(enumerate(steps)), program.outputs)
 
 
+def generate_concurrent(
+    program: Program, steps: Sequence[Scheduled], plan: MemoryPlan, kernels: Mapping[str, str], *, observed: str
+) -> tuple[str, dict[str, Any]]:
+    """The same for steps that may run at the same time: what one is done with, another must not write to.
+
+    Storage is only gone on with, and everything is kept until the end. It is observed and compared.
+    """
+    goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.takes_over.items()}
+    kept = dict.fromkeys(plan.last_use, len(steps))
+    writer = _Writer(program, steps, kept, goes_on, kernels, observed, True)
+    return writer.run(input_names(program), list(enumerate(steps)), program.outputs)
+
+
 def generate_piece(
     program: Program,
     steps: Sequence[Scheduled],

@@ -17,7 +17,7 @@ from compiler.runtime.captured import CapturedGraph
 from compiler.runtime.fast_replay import FastReplay, fast_replay, no_replay
 from compiler.runtime.observe import Observer
 from compiler.runtime.outputs import OutputPlan
-from compiler.runtime.pool import GraphPool, Run
+from compiler.runtime.pool import GraphPool, Recorded, Run
 from compiler.runtime.signature import CopyPlan, Signature, empty_with_layout, signature
 
 # Beyond this many captures the region's inputs change too often for graphs to pay.
@@ -29,6 +29,13 @@ _KEPT = "an output was kept"
 _MOVED = "an input moved"
 _STATIC_MOVED = "a parameter or saved tensor moved"
 _OTHER_SIGNATURE = "other sizes, strides, dtypes or numbers"
+
+
+class Forked(NamedTuple):
+    """A region on several streams: ``run`` as the region's, and on how many."""
+
+    run: Run
+    streams: int
 
 
 class _Key(NamedTuple):
@@ -75,6 +82,7 @@ class GraphedRegion:
         capacity: int = 4,
         clone_outputs: bool = False,
         varying: Collection[int] | None = None,
+        forked: Forked | None = None,
         pool: GraphPool | None = None,
         observer: Observer | None = None,
     ) -> None:
@@ -91,6 +99,7 @@ class GraphedRegion:
             clone_outputs: return copies from the start.
             varying: positions whose sizes, strides, dtype or number may change from call to call; all of them where it
                 is None. The caller sees to it that the others' do not.
+            forked: the same on several streams, tried at each capture and kept where its replay is faster.
             pool: memory to share with other regions of the same compilation.
             observer: what ``run`` tells of its steps; the graph's nodes are joined to them.
         """
@@ -104,6 +113,7 @@ class GraphedRegion:
         self._clone_all = clone_outputs
         self._cloned: set[int] = set()
         self._varying = varying
+        self._forked = forked
         self._pool = pool or GraphPool()
         self._recorder = self._pool.recorder
         self._observer = observer or Observer()
@@ -310,6 +320,8 @@ class GraphedRegion:
                 text = f"An output cannot leave a graph. {unusable.detail}"
                 self._give_up(SkipReason(unusable.rule, text))
                 return None
+        if self._forked is not None and not self._mutated and not recorded.random:
+            recorded = self._faster(recorded, self._forked, arguments, device)
         outputs = OutputPlan(
             recorded.result, arguments, self._cloned, clone_all=self._clone_all, saved=self._saved
         )
@@ -324,6 +336,31 @@ class GraphedRegion:
         return CapturedGraph(
             number, inputs, copied, recorded, outputs, movable, self._static, varying, buffering, device
         )
+
+    def _faster(self, recorded: Recorded, forked: Forked, arguments: list[Any], device: torch.device) -> Recorded:
+        """The recording or one on several streams, whichever replays faster; its result is that of a replay."""
+        with torch.no_grad():
+            try:
+                other = self._recorder.record(
+                    forked.run, arguments, device, self._warmup, lambda: None, self._observer
+                )
+            except Exception as error:  # the one on a single stream is there, and right
+                first = (str(error).strip() or type(error).__name__).splitlines()[0]
+                self._note(SkipReason("not_forked", f"The region on several streams could not be captured: {first}"))
+                return recorded
+            alike = all(map(_equal, recorded.result, other.result))
+            one, several = (self._recorder.replay_us(each, device) for each in (recorded, other))
+            if not alike:
+                text = "Its results on several streams are not those on one to the last bit, so one is used."
+                self._note(SkipReason("not_forked", text))
+            chosen = other if alike and several < one else recorded
+            streams = forked.streams if chosen is other else 1
+            chosen.facts = msgspec.structs.replace(
+                chosen.facts, streams=streams, one_stream_us=one, forked_us=several
+            )
+            # Replays of either may have written to memory that the other has its results in.
+            chosen.replay(self._pool.follow(device))
+        return chosen
 
     def _key(self, inputs: Sequence[Any]) -> _Key:
         addresses = [inputs[i].data_ptr() for i in sorted(self._static) if isinstance(inputs[i], Tensor)]
@@ -357,3 +394,10 @@ class GraphedRegion:
         """Keep why a call runs without a graph, each rule once."""
         if reason is not None and not any(known.rule == reason.rule for known in self._reasons):
             self._reasons.append(reason)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two results are the same, not-a-numbers included."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        return bool(a == b)
+    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())

@@ -6,23 +6,26 @@ Steps that no graph can hold run between the graphs, as they would without. Some
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import torch
 
-from compiler.codegen.wrapper import generate_piece, generate_return, input_names
+from compiler.codegen.wrapper import generate_concurrent, generate_piece, generate_return, input_names
 from compiler.independent_rows import Dependent, batch_of
 from compiler.ir import Buffer, Extern, TensorRef, symbol_names
+from compiler.lanes import lanes
 from compiler.memory import inputs_left_in_place
 from compiler.partitions import Piece, refused_steps, returned_names, split
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion
 from compiler.report import CudaGraph, GraphNode, SkipReason
 from compiler.runtime.buffering import InputUse
-from compiler.runtime.cuda_graph import GraphedRegion
+from compiler.runtime.cuda_graph import Forked, GraphedRegion
 from compiler.runtime.executable import Call, Executable, Launcher, build
+from compiler.runtime.forked import CudaStreams, ForkedCall, Streams
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.padded import PaddedRegion
 from compiler.runtime.pool import GraphPool, Run
@@ -37,6 +40,7 @@ class GraphSettings:
     pool: GraphPool
     observer: Observer
     capacity: int = 4
+    streams: int = 1  # how many the steps of a region may be spread over where that is faster
     buckets: tuple[int, ...] = ()  # sizes of a batch that graphs are captured for; others are padded where that is safe
 
 
@@ -69,6 +73,7 @@ class PartitionedRegion:
         static: frozenset[int],
         mutated: frozenset[int],
         returned: int | None = None,
+        streams_of: Callable[[torch.device], Streams] = CudaStreams,
     ) -> None:
         """
         Args:
@@ -76,6 +81,7 @@ class PartitionedRegion:
             static, mutated, returned: as ``GraphedRegion`` has them; ``returned`` counts the outputs that go to the
                 user, those after them being saved for a backward.
         """
+        self._streams_of = streams_of
         self._region = region
         self._whole = whole
         self._launchers = launchers
@@ -160,7 +166,7 @@ class PartitionedRegion:
         if not self._refused:
             uses = input_uses(region, self._placeholders, self._inputs, 0, len(region.steps))
             self._single = self._graphed(
-                self._whole, self._static, self._mutated, uses, self._saved, region.program.inputs
+                self._whole, self._static, self._mutated, uses, self._saved, region.program.inputs, self._forked()
             )
             self._pad(self._single)
             return
@@ -179,6 +185,25 @@ class PartitionedRegion:
             self._parts.append(
                 _Part(piece, part.run, part.graphed, done_with) if part is not None else self._part(piece, done_with)
             )
+
+    def _forked(self) -> Forked | None:
+        """The region on several streams, where that was asked for and it has branches."""
+        region = self._region
+        found = lanes(region.steps, self.settings.streams) if self.settings.streams > 1 else None
+        device = next((b.device for b in region.program.inputs if b is not None), None)
+        if found is None or device is None or self._mutated:
+            return None
+        common = (region.program, region.steps, region.plan, region.kernels)
+
+        def make_call(mark: Mark) -> Call:
+            text, names = generate_concurrent(*common, observed=region.name)
+            return build(text, {**names, "mark": mark, "conform": Conform()}, self._launchers)
+
+        names = [step.name for step in region.steps]
+        call = ForkedCall(make_call, names, found, self._streams_of(device), self.settings.observer)
+        in_place = inputs_left_in_place(region.program)
+        inputs = [None if b is None or b.name in in_place else b for b in region.program.inputs]
+        return Forked(Executable(call, inputs, static=self._static), found.count)
 
     def _pad(self, single: GraphedRegion | None) -> None:
         """Serve few sizes with graphs and round others up to them, where that was asked for and changes no number."""
@@ -245,6 +270,7 @@ class PartitionedRegion:
         uses: Sequence[InputUse],
         saved: frozenset[int],
         inputs: Sequence[Buffer | None],
+        forked: Forked | None = None,
     ) -> GraphedRegion:
         return GraphedRegion(
             run,
@@ -254,6 +280,7 @@ class PartitionedRegion:
             saved=saved,
             capacity=max(self.settings.capacity, len(self.settings.buckets)),
             varying=varying_inputs(inputs),
+            forked=forked,
             pool=self.settings.pool,
             observer=self.settings.observer,
         )
@@ -329,7 +356,16 @@ def merge_facts(graphs: Sequence[CudaGraph]) -> CudaGraph:
         copied_bytes=sum(facts.copied_bytes for facts in graphs),
         topology=topology,
         routes=[route for facts in graphs for route in facts.routes],
+        streams=max((facts.streams for facts in graphs), default=1),
+        one_stream_us=_sum(facts.one_stream_us for facts in graphs),
+        forked_us=_sum(facts.forked_us for facts in graphs),
     )
+
+
+def _sum(times: Iterable[float | None]) -> float | None:
+    """Of the times that there are; None where there is none."""
+    known = [time for time in times if time is not None]
+    return sum(known) if known else None
 
 
 def _shifted(topology: Sequence[GraphNode], by: int) -> list[GraphNode]:

@@ -30,6 +30,7 @@ class Recorded(Protocol):
 
     result: Any
     facts: CudaGraph
+    random: bool  # whether it draws random numbers
 
     def replay(self, stream: int) -> None:
         """Submit the graph to the current stream, whose handle is ``stream``."""
@@ -69,6 +70,9 @@ class Recorder(Protocol):
         restore: Callable[[], None],
         observer: Observer,
     ) -> Recorded: ...
+    def replay_us(self, recorded: Recorded, device: torch.device) -> float:
+        """Measured time of a replay, in microseconds."""
+
     def pool_bytes(self) -> int: ...
     def wait(self, device: torch.device) -> None: ...
 
@@ -127,6 +131,9 @@ class CudaRecorder:
             restore=restore,
             observer=observer,
         )
+
+    def replay_us(self, recorded: Recorded, device: torch.device) -> float:
+        return capture.replay_us(recorded.replay, device)
 
     def pool_bytes(self) -> int:
         return capture.pool_bytes(self._pool) if self._pool is not None else 0

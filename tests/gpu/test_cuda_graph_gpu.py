@@ -271,3 +271,41 @@ def test_sizes_that_change_keep_the_graphs_used_last(capacity: int) -> None:
     assert found.captured
     assert found.captures >= 6, "of three sizes in turn, the one that comes is never among those used last"
     assert not found.skip_reasons
+
+
+def test_branches_on_several_streams_are_right_and_both_ways_are_timed() -> None:
+    def function(x: Any, a: Any, b: Any) -> Any:
+        left, right = x @ a, x @ b
+        return (torch.relu(left) @ b).softmax(-1) + (torch.tanh(right) @ a).softmax(-1)
+
+    regions: list[Any] = []
+    options = {"cuda_graph": True, "graph_streams": 4, "on_graphed_region": regions.append}
+    compiled = torch.compile(function, backend=fusescope, options=options)
+    a, b = torch.randn(256, 256, device="cuda"), torch.randn(256, 256, device="cuda")
+    kept = [torch.randn(64, 256, device="cuda") for _ in range(5)]
+    for x in kept * 3:
+        torch.testing.assert_close(compiled(x, a, b), function(x, a, b), rtol=1e-2, atol=1e-3)
+    facts = regions[0].facts()
+    assert facts.one_stream_us
+    assert facts.forked_us
+    assert facts.streams == (2 if facts.forked_us < facts.one_stream_us else 1)
+    starts = [node for node in facts.topology if not node.dependencies]
+    assert len(starts) == (2 if facts.streams == 2 else 1)
+    assert "not_forked" not in {reason.rule for reason in facts.skip_reasons}
+
+
+def test_a_batch_is_rounded_up_to_a_bucket() -> None:
+    regions: list[Any] = []
+    options = {"cuda_graph": True, "graph_buckets": [16, 32], "on_graphed_region": regions.append}
+    model = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.Linear(64, 64), torch.nn.GELU()).cuda().eval()
+    compiled = torch.compile(model, backend=fusescope, options=options)
+    with torch.no_grad():
+        for samples in (9, 13, 16, 20, 32, 11, 31, 9):
+            x = torch.randn(samples, 64, device="cuda")
+            torch._dynamo.mark_dynamic(x, 0)
+            torch.testing.assert_close(compiled(x), model(x), rtol=1e-2, atol=1e-3)
+    (region,) = regions
+    facts = region.facts()
+    assert facts.captures == 2
+    assert facts.skip_reasons == []
+    assert [route.route for route in facts.routes].count("copied") == 1

@@ -18,6 +18,7 @@ from compiler.runtime.partitioned import GraphSettings, PartitionedRegion
 from compiler.runtime.pool import GraphPool
 from tests.graphs import compiled
 from tests.test_cuda_graph import FakeRecorder
+from tests.test_lanes import Log
 
 
 @torch.library.custom_op("fusescope_tests::unsafe_double", mutates_args=(), tags=(torch.Tag.cudagraph_unsafe,))
@@ -37,7 +38,9 @@ def model(x: Tensor, weight: Tensor) -> list[Tensor]:
     return [out, x, (out @ weight).softmax(-1)]
 
 
-def partitioned(function: Any, *inputs: Any, recorder: FakeRecorder | None = None) -> tuple[PartitionedRegion, Any]:
+def partitioned(
+    function: Any, *inputs: Any, recorder: FakeRecorder | None = None, streams: int = 1
+) -> tuple[PartitionedRegion, Any]:
     region, library = compiled(function, *inputs)
     launchers = launchers_of(region, library)
     assert launchers is not None
@@ -47,9 +50,10 @@ def partitioned(function: Any, *inputs: Any, recorder: FakeRecorder | None = Non
         region,
         executable_of(region, library, frozenset({1}), observer),
         launchers,
-        GraphSettings(GraphPool(recorder), observer),
+        GraphSettings(GraphPool(recorder), observer, streams=streams),
         static=frozenset({1}),
         mutated=frozenset(),
+        streams_of=lambda device: Log(),
     )
     return graphed, recorder
 
@@ -71,6 +75,21 @@ def test_a_region_is_cut_around_what_no_graph_can_hold() -> None:
     for piece in pieces:
         assert set(piece.reads) <= made
         made |= set(piece.makes)
+
+
+def branches(x: Tensor, weight: Tensor) -> list[Tensor]:
+    left, right = x @ weight, weight @ weight
+    return [(torch.relu(left) @ weight).softmax(-1) @ torch.tanh(right)]
+
+
+def test_a_region_with_branches_is_the_same_on_several_streams() -> None:
+    x, weight = torch.randn(4, 8), torch.randn(8, 8)
+    graphed, recorder = partitioned(branches, x, weight, streams=3)
+    for value in (x, x + 1, x + 2):
+        check(graphed, branches, [value, weight])
+    facts = graphed.facts()
+    assert (facts.streams, facts.one_stream_us, facts.forked_us) == (2, 20.0, 10.0)
+    assert len(recorder.recordings) >= 2
 
 
 def test_a_single_launch_between_two_refused_steps_gets_no_graph() -> None:
