@@ -21,6 +21,7 @@ class Settings(msgspec.Struct, omit_defaults=True):
     last_target: str = ""
     geometry: bytes = b""
     window_state: bytes = b""
+    layouts: dict[str, bytes] = {}  # the user's name -> Qt's bytes, as ``window_state``
     splitters: dict[str, bytes] = {}  # object name -> its saved state
     trusted: dict[str, int] = {}  # file -> its modification time (ns) when the user agreed that its code may run
 

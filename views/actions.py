@@ -63,6 +63,7 @@ class Actions:
     recent: QMenu
     docks: QMenu
     panels: QMenu
+    layouts: QMenu
     themes: dict[str, QAction]
     by_name: dict[str, QAction] = field(default_factory=dict)
 
@@ -165,13 +166,14 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     view.addSeparator()
     panels = view.addMenu("&Panels")
     docks = view.addMenu("&Docks")
+    layouts = view.addMenu("&Layouts")
     themes = _theme_menu(view.addMenu("T&heme"), commands.set_theme)
 
     help_menu = bar.addMenu("&Help")
     add(help_menu, "tour", "&Tour of the window", "", commands.tour)
     add(help_menu, "shortcuts", "&Shortcuts", "F1", commands.shortcuts)
     add(help_menu, "about", "&About Fusescope", "", commands.about)
-    return Actions(recent, docks, panels, themes, made)
+    return Actions(recent, docks, panels, layouts, themes, made)
 
 
 def _theme_menu(menu: QMenu, set_theme: Callable[[str], object]) -> dict[str, QAction]:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
+    QInputDialog,
     QLabel,
     QMessageBox,
     QVBoxLayout,
@@ -23,6 +24,7 @@ from views.widgets import label
 
 OPEN_FILTER = "Sessions, models, logs (*.fscope *.py *.pt2 *.log);;All files (*)"
 SAVE_FILTER = "Fusescope sessions (*.fscope)"
+_COLUMNS = 3  # of shortcuts: one would be taller than a screen
 EXPORT_FILTER = "The whole graph as SVG (*.svg);;The view as PNG (*.png)"
 
 
@@ -61,6 +63,11 @@ class Dialogs:
     def export_file(self, suggestion: str) -> str:
         """A path to export the graph to, or ""."""
         return QFileDialog.getSaveFileName(self._parent, "Export the graph", suggestion, EXPORT_FILTER)[0]
+
+    def layout_name(self, known: list[str]) -> str:
+        """How a layout shall be called, or ""; a name of ``known`` is replaced."""
+        title, text = "Keep this layout", "Name of the layout"
+        return QInputDialog.getItem(self._parent, title, text, ["", *known], 0, True)[0]
 
     def unsaved(self, name: str) -> str:
         """What to do with unsaved changes: "save", "discard" or "cancel"."""
@@ -107,7 +114,15 @@ def shortcuts_dialog(parent: QWidget, shortcuts: list[tuple[str, str]]) -> QDial
     column = QVBoxLayout(dialog)
     column.setContentsMargins(24, 20, 24, 18)
     column.setSpacing(16)
-    column.addLayout(_grid([(keys, text) for text, keys in shortcuts]))
+    row = QHBoxLayout()
+    row.setSpacing(34)
+    each = -(-len(shortcuts) // _COLUMNS)
+    for start in range(0, len(shortcuts), each):
+        part = QVBoxLayout()
+        part.addLayout(_grid([(keys, text) for text, keys in shortcuts[start : start + each]]))
+        part.addStretch()
+        row.addLayout(part)
+    column.addLayout(row)
     column.addWidget(_close_button(dialog))
     return dialog
 

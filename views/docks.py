@@ -21,6 +21,7 @@ class Docks:
     ) -> None:
         self._window = window
         self._state = QByteArray()
+        self._areas: dict[QDockWidget, Qt.DockWidgetArea] = {}
         self._shown = True
         self.units = self._dock("dock-units", "Groups and extern calls", units, _AREAS.LeftDockWidgetArea, theme)
         self.inspector = self._dock("dock-inspector", "Inspector", inspector, _AREAS.RightDockWidgetArea, theme)
@@ -71,13 +72,28 @@ class Docks:
                 dock.hide()
             return
         if self._state.isEmpty() or not self._window.restoreState(self._state, STATE_VERSION):
-            for dock in self.all:
-                dock.show()
-            self.default_sizes()
+            self.reset()
 
     def state(self) -> bytes:
         """The arrangement to remember."""
         return bytes(self._window.saveState(STATE_VERSION).data() if self._shown else self._state.data())
+
+    def apply(self, state: bytes) -> None:
+        """Arrange everything as ``state`` says, now or when a report is shown."""
+        self._state = QByteArray(state)
+        if self._shown and not self._window.restoreState(self._state, STATE_VERSION):
+            self.reset()
+
+    def reset(self) -> None:
+        """Every dock at its first place and size, now or when a report is shown."""
+        if not self._shown:
+            self._state = QByteArray()
+            return
+        for dock, area in self._areas.items():
+            dock.setFloating(False)
+            self._window.addDockWidget(area, dock)
+            dock.show()
+        self.default_sizes()
 
     def toggle_large(self) -> None:
         """Give the panels most of the window's height, or what they had before."""
@@ -105,4 +121,5 @@ class Docks:
         dock.setWidget(widget)
         dock.setTitleBarWidget(DockTitle(dock, theme))
         self._window.addDockWidget(area, dock)
+        self._areas[dock] = area
         return dock

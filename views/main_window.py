@@ -14,19 +14,21 @@ from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 from app.session import Session
 from app.settings import Settings
 from app.sources.gallery import examples
-from app.worker.protocol import Ready, StageFinished, StageStarted, WorkerDied
 from compiler.report import Report
 from views.actions import build_menus
 from views.commands import commands_of
 from views.compile_control import CompileControl, Request
+from views.compile_view import CompileView
 from views.dialogs import Dialogs
 from views.documents import Document, DocumentTabs, Layouts
 from views.filter_bar import FilterRow
 from views.find_control import FindControl
 from views.icons import icon
 from views.jobs import Job
+from views.layouts import LayoutMenu
 from views.message_bar import Message, MessageBar
 from views.meter_bar import MeterBar
+from views.notify import Notifier
 from views.progress_panel import ProgressPanel
 from views.recent import RecentSources
 from views.session_control import SessionControl
@@ -100,6 +102,10 @@ class MainWindow(QMainWindow):
         self.finder = FindControl(self, self.menus, lambda: self._workspace, self._theme)
         self.menus.themes[settings.theme].setChecked(True)
         self.recent = RecentSources(settings, self.start_page, self.menus.recent, self.open_path)
+        self.compile_view = CompileView(
+            self.bridge, self.compile_control, self.toolbar, self.progress, self.status, Notifier(self)
+        )
+        self.layouts = LayoutMenu(self.menus.layouts, settings, lambda: self.workspace.docks, self._dialogs, keep)
         self._connect()
         self.recent.show()
         self.show_start_page()
@@ -307,8 +313,7 @@ class MainWindow(QMainWindow):
         self.traces.read.connect(lambda report: self.open_report(report, report.source))
         for control in (self.compile_control, self.session, self.traces):
             control.message.connect(self.post)
-        self.compile_control.began.connect(self._compile_began)
-        self.compile_control.ended.connect(self._compile_ended)
+        self.compile_view.unloaded.connect(self._unload)
         self.compile_control.compiled.connect(self._compiled)
         self.session.opened.connect(self.show_session)
         self.session.open_failed.connect(self.recent.forget)
@@ -316,11 +321,6 @@ class MainWindow(QMainWindow):
         self.tabs.document_chosen.connect(self._show_document)
         self.tabs.close_requested.connect(self.close_document)
         self.session.saved.connect(lambda path: self.statusBar().showMessage(f"Saved {path.name}", 4000))
-        bridge = self.bridge
-        bridge.ready.connect(self._worker_ready)
-        bridge.died.connect(self._worker_died)
-        bridge.stage_started.connect(self._stage_event)
-        bridge.stage_finished.connect(self._stage_event)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
 
     # Reports
@@ -415,38 +415,14 @@ class MainWindow(QMainWindow):
         self.toolbar.train.setChecked(training)
         self.compile()
 
-    def _compile_began(self, request: Request) -> None:
-        self._loaded = None
-        if self._run_control is not None:
-            self._run_control.release()
-        self.toolbar.set_compiling(True)
-        note = "" if self.status.is_ready else "Starting the worker, which imports torch"
-        self.progress.begin(f"Compiling {request.source}", note)
-
-    def _compile_ended(self) -> None:
-        self.toolbar.set_compiling(False)
-        self.progress.end()
-
-    def _stage_event(self, event: StageStarted | StageFinished) -> None:
-        if event.id == self.compile_control.current_id:
-            self.progress.stage_event(event)
-
     def _search(self, text: str) -> None:
         found = self.workspace.graph.canvas.set_search(text)
         self.statusBar().showMessage(f"{len(found):,} matches" if text else "", 4000)
 
-    # Worker
-
-    def _worker_ready(self, event: Ready) -> None:
-        self.status.show_ready(event)
-        self.toolbar.set_targets(event.gpu, event.targets)
-
-    def _worker_died(self, event: WorkerDied) -> None:
+    def _unload(self) -> None:
         self._loaded = None
-        no_torch = "No module named 'torch'" in event.stderr_tail
-        self.status.show_died(no_torch=no_torch)
-        if no_torch:
-            self.toolbar.set_no_targets("No torch here")
+        if self._run_control is not None:
+            self._run_control.release()
 
     # Small things
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QFrame,
@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from views.icons import icon
 from views.theme import Theme
-from views.widgets import line
+from views.widgets import line, tab_comes_by
 
 _WIDTH, _NARROW = 126, 76  # pixels of the rail with names, and with icons in two columns
 _ROW, _GAP = 20, 5  # heights of a button's row, and of the line between groups
@@ -136,7 +136,7 @@ class Rail(QFrame):
             self.blockSignals(True)
             self.buttons[place].setChecked(True)
             self.blockSignals(False)
-            self.setFocusProxy(self.buttons[place])
+            tab_comes_by(self._exclusive)
 
     def arrange(self, room: QSize) -> None:
         """Take the shape that fits ``room``, the size of rail and pages together."""
@@ -183,8 +183,14 @@ class Rail(QFrame):
 
     def _toggled(self, place: int, on: bool) -> None:
         if on:
-            self.setFocusProxy(self.buttons[place])
+            tab_comes_by(self._exclusive)
             self.chosen.emit(place)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Pass the keyboard on to the button that is down (a focus proxy would move it out of Tab's order)."""
+        down = self._exclusive.checkedButton()
+        if down is not None:
+            down.setFocus(event.reason())
 
 
 class RailStack(QWidget):

@@ -36,6 +36,7 @@ class StagesPanel(QWidget):
         column.addWidget(self.bars)
         column.addStretch()
         scroll = QScrollArea()
+        scroll.setAccessibleName("Stages, scrolled")
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidget(page)

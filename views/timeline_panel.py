@@ -44,6 +44,7 @@ class TimelinePanel(QWidget):
         self.gantt.event_chosen.connect(self._chosen)
         self._scroll = QScrollArea()
         self._scroll.setWidgetResizable(True)
+        self._scroll.setAccessibleName("Timeline, scrolled")
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setWidget(self.gantt)
         column.addWidget(self._scroll, 1)

@@ -55,6 +55,7 @@ class WhatIf(QDialog):
         self._doc = label("Asking the worker for the options…", "muted", wrap=True, selectable=True)
         self._doc.setAlignment(Qt.AlignmentFlag.AlignTop)
         scroll = QScrollArea()
+        scroll.setAccessibleName("Options, scrolled")
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidgetResizable(True)
         scroll.setFixedHeight(84)

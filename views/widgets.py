@@ -64,6 +64,13 @@ def icon_button(name: str, tip: str, on_click: Callable[[], object], theme: Them
     return made
 
 
+def tab_comes_by(group: QButtonGroup) -> None:
+    """Let Tab stop at the button that is down; arrows walk to the others. Qt does so only after a click."""
+    for button in group.buttons():
+        down = button is group.checkedButton()
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus if down else Qt.FocusPolicy.ClickFocus)
+
+
 def recolor(root: QWidget, theme: Theme) -> None:
     """Redraw the icons of every ``icon_button`` under ``root``."""
     for button in root.findChildren(QToolButton):
@@ -188,6 +195,7 @@ class Segments(QFrame):
             self._group.addButton(button)
             row.addWidget(button)
             self._buttons[key] = button
+        self._group.idToggled.connect(lambda _id, on: tab_comes_by(self._group) if on else None)
         self._buttons[next(iter(choices))].setChecked(True)
 
     @property

@@ -31,6 +31,7 @@ class Answers(Dialogs):
     agrees: bool = True
     to_import: str = ""
     leave: str = "discard"
+    layout: str = ""
     asked: list[str] = field(default_factory=list)
 
     def open_file(self) -> str:
@@ -53,6 +54,9 @@ class Answers(Dialogs):
     def agree(self, title: str, text: str, action: str) -> bool:
         self.asked.append(text)
         return self.agrees
+
+    def layout_name(self, known: list[str]) -> str:
+        return self.layout
 
     def unsaved(self, name: str) -> str:
         self.asked.append(name)

@@ -1,0 +1,132 @@
+"""The window as a desktop citizen: every control reached by Tab and named, layouts kept, long work announced."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QTabBar, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.settings import Settings, load_settings, save_settings
+from tests.fake_runs import lab_report
+from tests.gui.conftest import Answers, MakeWindow
+from views import notify
+from views.main_window import MainWindow
+
+CTRL, ALT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier
+
+
+def opened(make_window: MakeWindow, qtbot: QtBot, settings: Settings | None = None) -> MainWindow:
+    window = make_window(settings, worker=False)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(160), "example:gpt2")
+    QApplication.processEvents()
+    return window
+
+
+def controls(window: MainWindow) -> list[QWidget]:
+    """What the user can give the keyboard to now."""
+    return [
+        widget
+        for widget in window.findChildren(QWidget)
+        if widget.isVisible()
+        and widget.isEnabled()
+        and widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and widget.focusProxy() is None
+        and not isinstance(widget, QLabel)  # text that the mouse can mark
+    ]
+
+
+def walked(window: MainWindow) -> set[QWidget]:
+    """Where Tab comes by from the graph, until it is there again."""
+    window.workspace.graph.canvas.setFocus()
+    found: set[QWidget] = set()
+    for _ in range(400):
+        widget = QApplication.focusWidget()
+        if widget is None or (widget in found and widget is window.workspace.graph.canvas):
+            break
+        found.add(widget)
+        window.focusNextChild()
+    return found
+
+
+def is_one_of_several(widget: QWidget) -> bool:
+    """A button of a group: Tab goes to the one that is down, arrows to the others."""
+    return isinstance(widget, QAbstractButton) and widget.group() is not None and not widget.isChecked()
+
+
+def test_tab_reaches_every_control_and_each_has_a_name(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = opened(make_window, qtbot)
+    panels = window.workspace.panels
+    window.workspace.select_unit(window.workspace.index.region.groups[0].name)
+    for place in range(panels.count()):
+        panels.setCurrentIndex(place)
+        qtbot.wait(120)
+        reached = walked(window)
+        for widget in controls(window):
+            what = f"{type(widget).__name__} '{widget.accessibleName()}' with {panels.title(place)} in front"
+            text = widget.text() if isinstance(widget, QAbstractButton) else ""
+            assert widget.accessibleName() or text, f"no name: {what}"
+            assert widget in reached or is_one_of_several(widget), f"out of Tab's way: {what}"
+
+
+def test_the_start_page_too(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    reached: set[QWidget] = set()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+    window.start_page.setFocus()
+    for _ in range(120):
+        window.focusNextChild()
+        if (widget := QApplication.focusWidget()) is not None:
+            reached.add(widget)
+    for widget in controls(window):
+        text = widget.text() if isinstance(widget, QAbstractButton) else ""
+        assert widget.accessibleName() or text, type(widget).__name__
+        assert widget in reached or isinstance(widget, QTabBar | QComboBox), f"'{widget.accessibleName()}' {text}"
+
+
+def test_a_layout_is_kept_by_name_and_put_back(
+    make_window: MakeWindow, qtbot: QtBot, answers: Answers, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    settings = Settings()
+    window = opened(make_window, qtbot, settings)
+    docks = window.workspace.docks
+    answers.layout = "Graph only"
+    docks.units.close()
+    docks.panels.close()
+    window.layouts.keep_current()
+    assert list(settings.layouts) == ["Graph only"]
+    qtbot.keyClick(window, Qt.Key.Key_0, CTRL | ALT)
+    assert all(dock.isVisible() for dock in docks.all)
+    qtbot.keyClick(window, Qt.Key.Key_1, CTRL | ALT)
+    assert not docks.units.isVisible()
+    assert docks.inspector.isVisible()
+    file = tmp_path_factory.mktemp("settings") / "settings.json"
+    assert save_settings(file, settings)
+    assert load_settings(file).layouts == settings.layouts
+    forget = next(action.menu() for action in window.menus.layouts.actions() if action.menu() is not None)
+    forget.actions()[0].trigger()
+    assert settings.layouts == {}
+
+
+def test_the_end_of_long_work_is_announced_where_nobody_looks(
+    make_window: MakeWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = make_window(worker=False)
+    notifier = notify.Notifier(window)
+    alerts: list[QWidget] = []
+    monkeypatch.setattr(QApplication, "alert", lambda widget, ms=0: alerts.append(widget))
+    clock = [100.0]
+    monkeypatch.setattr(notify.time, "monotonic", lambda: clock[0])
+    focused = [False]
+    monkeypatch.setattr(window, "isActiveWindow", lambda: focused[0])
+    notifier.begin()
+    clock[0] += notify.LONG_S - 1
+    assert not notifier.end("done"), "short work is waited for"
+    clock[0] += 2
+    focused[0] = True
+    assert not notifier.end("done"), "the user is looking"
+    focused[0] = False
+    assert notifier.end("done")
+    assert alerts == [window]
