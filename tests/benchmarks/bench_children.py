@@ -102,7 +102,8 @@ def _wave(
             yield child.case, [], "Not run: the time for the whole benchmark was over."
         return
     # Children share the cores; each starting a pool of compilers as large as the machine would be slower.
-    environment = {"TORCHINDUCTOR_COMPILE_THREADS": "2" if len(wave) > 1 else str(os.cpu_count() or 1), **os.environ}
+    threads = max(2, (os.cpu_count() or 1) // len(wave))
+    environment = {"TORCHINDUCTOR_COMPILE_THREADS": str(threads), **os.environ}
     running: list[tuple[Child, subprocess.Popen[str]]] = []
     for child in wave:
         child.folder.mkdir()

@@ -31,8 +31,9 @@ LAST_START = 0.7  # of a case's time: no mode is begun after that, for the proce
 # "bound" is Inductor's kernels in one graph of the whole iteration with static inputs: what a replay can reach.
 # "regions" is torch.compile with our backend and a graph for each region, Dynamo's guards included; "moving" the same
 # with inputs that are elsewhere at every call, "lean" the same with Dynamo set to look at modules in fewer steps and to
-# leave its ranges out of profiles, which changes nothing else.
-MODES = ("eager", "compiled", "graph", "regions", "lean", "moving", "inductor", "inductor-graph", "bound")
+# leave its ranges out of profiles, which changes nothing else; "unguarded" the same as "lean" under
+# set_stance(skip_guard_eval_unsafe=True), which is the user's to choose: what "lean" takes longer is the guards.
+MODES = ("eager", "compiled", "graph", "regions", "lean", "unguarded", "moving", "inductor", "inductor-graph", "bound")
 DEFAULT_MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
 
 
@@ -42,8 +43,8 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
 
     from compiler.runtime.modes import Iteration, WholeGraphStep, prepare
 
-    if mode in ("regions", "lean"):
-        with torch._dynamo.config.patch(lean_settings() if mode == "lean" else {}):
+    if mode in ("regions", "lean", "unguarded"):
+        with torch._dynamo.config.patch({} if mode == "regions" else lean_settings()):
             step = prepare("graph", model, inputs, training=training, whole=False)
         facts = step.cuda_graph
         assert facts is not None
@@ -126,7 +127,9 @@ def run_case(
     child.wait_for_turn()
     for row, step in prepared:
         try:
-            record = measure(step, row.mode, least=LEAST_ITERATIONS)
+            with torch.compiler.set_stance(skip_guard_eval_unsafe=row.mode == "unguarded"):
+                step()
+                record = measure(step, row.mode, least=LEAST_ITERATIONS)
             assert record.wall_us is not None
             row.wall_us, row.cpu_us, row.gpu_us = record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50
             row.iterations = record.iterations

@@ -62,10 +62,7 @@ def markdown(title: str, header: str, rows: Sequence[Row], modes: Sequence[str])
     for row in rows:
         by_case.setdefault(row.case, {})[row.mode] = row
     lines = [f"# {title}", "", header, "", "## Wall time, median microseconds of one iteration", ""]
-    lines += ["| model | " + " | ".join(modes) + " |", "|---" * (len(modes) + 1) + "|"]
-    for case, found in by_case.items():
-        cells = [f"{found[mode].wall_us:.1f}" if mode in found and found[mode].wall_us else "-" for mode in modes]
-        lines.append(f"| {case} | " + " | ".join(cells) + " |")
+    lines += _table(by_case, modes, "wall_us")
     if "eager" in modes:
         means = []
         for mode in modes:
@@ -74,6 +71,8 @@ def markdown(title: str, header: str, rows: Sequence[Row], modes: Sequence[str])
         lines.append(
             "| **speedup over eager, geometric mean** | " + " | ".join(f"{mean:.2f}x" for mean in means) + " |"
         )
+    lines += ["", "## CPU time to submit, median microseconds of one iteration", ""]
+    lines += _table(by_case, modes, "cpu_us")
     lines += ["", *ratios(by_case)]
     lines += ["", "## All figures", ""]
     lines += [
@@ -92,12 +91,27 @@ def markdown(title: str, header: str, rows: Sequence[Row], modes: Sequence[str])
     return "\n".join(lines) + "\n"
 
 
+def _table(by_case: Mapping[str, Mapping[str, Row]], modes: Sequence[str], figure: str) -> list[str]:
+    """A line for each case with the figure of each mode. Where the guards were left out as well, what they take."""
+    guarded = {"lean", "unguarded"} <= set(modes)
+    heads = [*modes, *(["guards"] if guarded else [])]
+    lines = ["| model | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+    for case, found in by_case.items():
+        values = {mode: getattr(found[mode], figure) if mode in found else 0.0 for mode in modes}
+        cells = [f"{value:.1f}" if value else "-" for value in values.values()]
+        if guarded:
+            known = values["lean"] and values["unguarded"]
+            cells.append(f"{values['lean'] - values['unguarded']:.1f}" if known else "-")
+        lines.append(f"| {case} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def ratios(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
     """Sentences on how far the replayed modes are from the bound and from reduce-overhead, which other rows tell."""
     inference = {case: found for case, found in by_case.items() if "training" not in case}
     training = {case: found for case, found in by_case.items() if "training" in case}
     lines = []
-    for mode in ("graph", "regions", "inductor-graph"):
+    for mode in ("graph", "regions", "lean", "unguarded", "inductor-graph"):
         against = _against(inference, mode, "bound", "wall_us")
         if against:
             worst = max(against, key=lambda case: against[case])
@@ -106,12 +120,13 @@ def ratios(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
                 f"- {mode}: {mean:.3f}x the bound's wall time (geometric mean of {len(against)} inference rows); "
                 f"the worst is {worst} with {against[worst]:.2f}x."
             )
-    submit = _against(inference, "regions", "inductor-graph", "cpu_us")
-    if submit:
-        lines.append(
-            f"- regions: {geometric_mean(list(submit.values())):.2f}x reduce-overhead's CPU time to submit (geometric "
-            f"mean of {len(submit)} inference rows)."
-        )
+    for mode in ("graph", "regions", "lean", "unguarded"):
+        submit = _against(inference, mode, "inductor-graph", "cpu_us")
+        if submit:
+            lines.append(
+                f"- {mode}: {geometric_mean(list(submit.values())):.2f}x reduce-overhead's CPU time to submit "
+                f"(geometric mean of {len(submit)} inference rows)."
+            )
     for mode in ("graph", "regions"):
         for case, ratio in _against(training, mode, "inductor-graph", "wall_us").items():
             lines.append(f"- {mode}: {case} takes {ratio:.2f}x reduce-overhead's wall time.")
