@@ -188,7 +188,8 @@ def substitute(expr: Expr, mapping: Mapping[Any, Expr]) -> Expr:
     """``expr`` with variables replaced, and every division and remainder simplified again."""
     if not mapping or not expr.free_symbols:
         return expr
-    return _substitute(expr, mapping, {})
+    result = _substitute(expr, mapping, {})
+    return _rejoined(result) if result.is_Add else result
 
 
 def _substitute(expr: Expr, mapping: Mapping[Any, Expr], memo: dict[Any, Expr]) -> Expr:

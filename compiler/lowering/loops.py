@@ -45,6 +45,9 @@ from compiler.report import ExternReason, Target
 from compiler.sizes import Size, as_size, hint, product
 
 OUTPUTS_ACROSS = 64  # outputs that one program of a reduction across rows computes
+LEAST_CHUNK = 1024  # elements that a part of a split reduction combines: fewer are not worth a second kernel
+LEAST_CHUNK_ACROSS = 128  # the same of each output's, where one program computes many outputs
+LEAST_SPLIT = 1 << 18  # elements: fewer are done before a second kernel is launched
 ALIGNED_ELEMENTS = 16  # of one byte: wide loads begin at multiples of 16 bytes
 
 
@@ -257,9 +260,10 @@ class LoopMaker:
         """
         programs = max(xnumel // OUTPUTS_ACROSS, 1) if across else xnumel
         wanted = (8 if across else 4) * self.target.multiprocessors
-        if rnumel < 4096 or programs >= wanted // 2 or xnumel * rnumel < 1 << 18:
+        chunk = LEAST_CHUNK_ACROSS if across else LEAST_CHUNK
+        if rnumel < 4 * chunk or programs >= wanted // 2 or xnumel * rnumel < LEAST_SPLIT:
             return 1
-        return _even_parts(rnumel, max(1, min(wanted // max(programs, 1), rnumel // 1024, 1024)))
+        return _even_parts(rnumel, max(1, min(wanted // max(programs, 1), rnumel // chunk, 1024)))
 
     def _chunked(
         self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size], count: int
@@ -406,8 +410,8 @@ class LoopMaker:
 
 
 def _even_parts(rnumel: int, count: int) -> int:
-    """``count`` or up to a quarter fewer, so that the parts are of one size and begin at aligned addresses."""
-    even = (c for c in range(count, count * 3 // 4, -1) if rnumel % (c * ALIGNED_ELEMENTS) == 0)
+    """``count`` or fewer, down to half, so that the parts are of one size and begin at aligned addresses."""
+    even = (c for c in range(count, count // 2, -1) if rnumel % (c * ALIGNED_ELEMENTS) == 0)
     return next(even, count)
 
 
