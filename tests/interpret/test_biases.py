@@ -1,4 +1,4 @@
-"""Biases of convolutions: added by the kernel that reads the result, left to the library where none does."""
+"""Biases of library calls: added by the kernel that reads the result, left to the library where none does."""
 
 from __future__ import annotations
 
@@ -36,3 +36,28 @@ def test_without_a_reader_of_ours_it_stays() -> None:
         return F.conv_transpose2d(F.conv2d(F.conv2d(x, w, b), s, b).sigmoid(), s, b).tanh()
 
     assert biases(check(chain, x, weight, bias, square)) == [True, False, False]
+
+
+def products(region: CompiledRegion) -> list[str]:
+    return [str(step.target) for step in region.steps if isinstance(step, Extern)]
+
+
+def test_a_product_in_float32_leaves_its_bias_to_its_reader() -> None:
+    x, weight, bias = torch.randn(6, 4, 16), torch.randn(16, 24), torch.randn(24)
+    region = check(lambda x, w, b: torch.addmm(b, x.flatten(0, 1), w).view(6, 4, 24).relu(), x, weight, bias)
+    assert products(region) == ["aten.mm.default"]
+
+
+def test_a_product_keeps_its_bias() -> None:
+    """Where nobody of ours reads it, where it is scaled, where the result would be rounded once more."""
+    x, weight, bias = torch.randn(8, 16), torch.randn(16, 24), torch.randn(24)
+    for run in (
+        lambda x, w, b: torch.addmm(b, x, w),
+        lambda x, w, b: torch.addmm(b, x, w).view(2, 4, 24) @ w.t(),
+        lambda x, w, b: torch.addmm(b, x, w).split(8, 1)[1] @ w[:8],
+        lambda x, w, b: torch.addmm(b, x, w, beta=2).relu(),
+        lambda x, w, b: torch.addmm(b.expand(8, 24), x, w).relu(),
+    ):
+        assert products(check(run, x, weight, bias))[0] == "aten.addmm.default"
+    halves = [value.bfloat16() for value in (x, weight, bias)]
+    assert products(check(lambda x, w, b: torch.addmm(b, x, w).relu(), *halves)) == ["aten.addmm.default"]
