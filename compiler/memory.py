@@ -1,11 +1,11 @@
 """The memory plan: when each intermediate buffer is born and dies, and whose storage it takes over.
 
-Greedy, along the schedule: a buffer takes the storage of a dead one with the same element count, dtype and device. A
-kernel writes its result over an operand that nobody needs any more, where it reads each element only at the point where
-it writes it. What a scatter writes lies in the memory that it goes on with, always; what is written into an
-input in that input's. Otherwise inputs and returned buffers are never reused. A library call that may return a view of
-its argument keeps the argument alive as long as its result. Inputs that the caller gives up (what a forward saved for
-its backward) count until their last use.
+Greedy, along the schedule: a buffer takes the storage of a dead one with the same element count, dtype and device,
+unless keeping that for it would raise the peak. A kernel writes its result over an operand that nobody needs any more,
+where it reads each element only at the point where it writes it. What a scatter writes lies in the memory that it goes
+on with, always; what is written into an input in that input's. Otherwise inputs and returned buffers are never reused.
+A library call that may return a view of its argument keeps the argument alive as long as its result. Inputs that the
+caller gives up (what a forward saved for its backward) count until their last use.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from compiler.ir import Buffer, Extern, Loop, Program, ScalarRef, TensorRef
 from compiler.lowering.extern import reaches_memory
@@ -64,24 +66,29 @@ def plan_memory(
     goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.into.items()}
     over = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.over.items()}
     reuses = {**goes_on, **over}
+    assigned: dict[str, str] = {}
     in_place: dict[str, str] = {}
     if options.memory_reuse:
         assigned, in_place = _assign_storage(steps, last_use, kept | over.keys(), reuses)
         reuses.update(assigned)
-    live_change: dict[int, int] = defaultdict(int)
     own = {name: buffer for name, buffer in buffers.items() if name not in over}  # the rest is the caller's memory
+    mine = {b.name: b for b in program.inputs if b is not None and b.name in given_up}
+    changes = np.zeros(len(steps) + 2, np.int64)
     for name, buffer in own.items():
         shares = name in goes_on or name in in_place
-        live_change[born[name] + shares] += buffer.bytes  # where it goes on with what counts until then
-        live_change[last_use[name] + 1] -= buffer.bytes
-    mine = {b.name: b for b in program.inputs if b is not None and b.name in given_up}
+        changes[born[name] + shares] += buffer.bytes  # where it goes on with what counts until then
+        changes[last_use[name] + 1] -= buffer.bytes
     for name, buffer in mine.items():
-        live_change[0] += buffer.bytes
-        live_change[last_use.get(name, len(steps)) + 1] -= buffer.bytes
-    live = peak = 0
-    for position in range(len(steps) + 1):
-        live += live_change[position]
-        peak = max(peak, live)
+        changes[0] += buffer.bytes
+        changes[last_use.get(name, len(steps)) + 1] -= buffer.bytes
+    live = np.cumsum(changes)
+    peak = int(live.max())
+    for heir, source in assigned.items():
+        gap = live[last_use[source] + 1 : born[heir]]  # the storage is kept for the heir while nobody uses it
+        if gap.size and gap.max() + own[source].bytes > peak:
+            del reuses[heir]
+        else:
+            gap += own[source].bytes
     total = sum(b.bytes for b in (*own.values(), *mine.values()))
     return MemoryPlan(born, last_use, reuses, own, peak, total, in_place, mine)
 

@@ -122,6 +122,32 @@ def test_storage_is_taken_over_whole_and_never_from_the_caller(made: Random) -> 
     assert 0 < plan.peak_bytes <= plan.total_bytes
 
 
+@settings(max_examples=150, deadline=None)
+@given(schedules())
+def test_the_peak_counts_storage_that_is_kept_for_its_heir(made: Random) -> None:
+    plan = plan_memory(made.steps, program(made.steps, made.outputs))
+    needed = last_needed(made.steps, made.outputs)
+    held: dict[str, tuple[int, int, int]] = {}  # storage -> first step, last step, bytes
+    for name, b in plan.buffers.items():
+        first, last, size = held.get(storage_of(plan, name), (len(made.steps), 0, b.bytes))
+        held[storage_of(plan, name)] = (min(first, plan.born[name]), max(last, needed[name]), size)
+    for position in range(len(made.steps)):
+        assert sum(size for first, last, size in held.values() if first <= position <= last) <= plan.peak_bytes
+
+
+def test_storage_is_not_kept_through_the_peak() -> None:
+    first, last = buffer("first", 100), buffer("last", 100)
+    wide = [buffer(f"wide{n}", 1000) for n in range(2)]
+    end = [buffer(f"end{n}", 1) for n in range(3)]
+    steps: list[Scheduled] = [launch("s0", [], [first]), launch("s1", [first], [end[0]]), launch("s2", [], wide)]
+    steps += [launch("s3", wide, [end[1]]), launch("s4", [], [last]), launch("s5", [last], [end[2]])]
+    plan = plan_memory(steps, program(steps, end))
+    assert "last" not in plan.reuses
+    assert plan.peak_bytes == 4 * 2002
+    low = [step for step in steps if step.name not in ("s2", "s3")]
+    assert plan_memory(low, program(low, [end[0], end[2]])).reuses == {"last": "first"}
+
+
 def test_a_chain_ping_pongs_between_two_buffers() -> None:
     b = [buffer(f"b{n}", 16) for n in range(5)]
     steps: list[Scheduled] = [launch("s0", [], [b[0]])]
