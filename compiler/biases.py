@@ -18,7 +18,8 @@ aten = torch.ops.aten
 
 def biases_apart(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The same computation with such biases added by their readers."""
-    chosen = {node for node in graph.graph.nodes if _has_bias(node) and _read_by_kernels(node, node.meta["val"].is_cuda)}
+    biased = filter(_has_bias, graph.graph.nodes)
+    chosen = {node for node in biased if _read_by_kernels(node, node.meta["val"].is_cuda)}
     return _Apart(graph, chosen).run() if chosen else graph
 
 
