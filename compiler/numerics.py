@@ -191,19 +191,27 @@ def _evaluate(
     inputs: Any,
     wrote: Sequence[Held],
 ) -> _Value | None:
-    """A node's value, or None where what it depends on is not known: a random number that no step wrote."""
+    """A node's value, or None where it is not known: a random number that no step wrote, and what comes of it."""
     if node.op == "placeholder":
         return _given(next(inputs))
     if node.op == "get_attr":
         return _given(_attribute(graph, str(node.target)))
     if node.op != "call_function" or any(source not in values for source in node.all_input_nodes):
         return None
-    if _is_random(node.target):
+    if _is_random(node):
         return _given(wrote[0].tensor) if len(wrote) == 1 and wrote[0].result < 0 else None
     owns = pytree.tree_map_only(torch.fx.Node, lambda n: values[n].own, (node.args, node.kwargs))
     exacts = pytree.tree_map_only(torch.fx.Node, lambda n: values[n].exact, (node.args, node.kwargs))
     own = _call(node.target, *owns)
-    return _Value(own, _in_float64(node.target, owns, exacts))
+    if getattr(node.target, "namespace", "") == "fusescope":  # draws from seeds: another dtype draws other numbers
+        return _Value(own, _widen(own))
+    try:
+        exact = _in_float64(node.target, owns, exacts)
+    except (RuntimeError, NotImplementedError) as error:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        return None  # what is computed from it has no reference either, and is not told
+    return _Value(own, _laid_out(exact, own))
 
 
 def _call(target: Any, args: Any, kwargs: Any) -> Any:
@@ -278,13 +286,30 @@ def _widen(value: Any) -> Any:
     return pytree.tree_map_only(torch.Tensor, lambda t: t.to(torch.float64) if t.dtype.is_floating_point else t, value)
 
 
+def _laid_out(exact: Any, own: Any) -> Any:
+    """``exact`` with the strides of ``own``: a view that follows may need them."""
+
+    def one(wide: Any, like: Any) -> Any:
+        if not isinstance(wide, torch.Tensor) or wide.shape != like.shape or wide.stride() == like.stride():
+            return wide
+        return torch.empty_like(like, dtype=wide.dtype).copy_(wide)
+
+    return pytree.tree_map(one, exact, own)
+
+
 def _given(value: Any) -> _Value:
     """A value that comes from outside: both sides may write into it."""
     return _Value(value, _widen(pytree.tree_map_only(torch.Tensor, torch.clone, value)))
 
 
-def _is_random(target: Any) -> bool:
-    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
+def _is_random(node: torch.fx.Node) -> bool:
+    """Whether a node draws random numbers: attention only does with dropout."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    names = [argument.name for argument in target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return "dropout_p" not in names or bool(given.get("dropout_p", 0.0))
 
 
 def _attribute(graph: torch.fx.GraphModule, path: str) -> Any:

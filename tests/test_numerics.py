@@ -85,3 +85,22 @@ def test_the_overlay_goes_by_powers_of_ten() -> None:
     report.numerics.nodes.pop(3)
     assert "largest error is 1.0e-4 at n2 (eager's there is 1.0e-8)" in summary(report)
     assert [error_text(value) for value in (3.44e-7, 0.0, 1.0)] == ["3.4e-7", "0", "1.0e0"]
+
+
+def test_attention_without_dropout_draws_nothing() -> None:
+    q = torch.randn(1, 2, 8, 4)
+    graph = capture(lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q) * 2.0, q)
+    out = torch.nn.functional.scaled_dot_product_attention(q, q, q) * 2.0
+    (check,) = compare("inference", graph, [q], [Held("group0", "mul", -1, out)])
+    assert check.error < 1e-6
+
+
+def test_normal_numbers_are_drawn_once() -> None:
+    x = torch.zeros(64)
+    graph = capture(lambda x: torch.randn_like(x) * 2.0 + x, x)
+    seeds = next(node for node in graph.graph.nodes if "randint" in str(node.target))
+    drawn = torch.randint(-(1 << 40), 1 << 40, (1,))
+    normal = torch.ops.fusescope.normal.default(drawn, 0, [64], None, torch.float32)
+    held = [Held("ext_randint", seeds.name, -1, drawn), Held("group0", "add", -1, normal * 2.0)]
+    (check,) = compare("inference", graph, [x], held)
+    assert check.error == 0.0
