@@ -117,7 +117,14 @@ def describe_node(node: torch.fx.Node, region_kind: str) -> r.Node:
         provenance_of(node),
         flops_of(node),
         moved,
+        _origin(node),
     )
+
+
+def _origin(node: torch.fx.Node) -> str:
+    original = node.meta.get("original_aten")
+    is_other = isinstance(original, torch._ops.OpOverload) and original is not node.target
+    return str(original) if is_other and node.op == "call_function" else ""
 
 
 def _tensors(node: torch.fx.Node) -> list[torch.Tensor]:

@@ -104,6 +104,7 @@ class Node(msgspec.Struct, omit_defaults=True):
     provenance: Provenance = Provenance()
     estimated_flops: int = 0
     estimated_bytes: int = 0  # inputs read plus outputs written if the node ran alone
+    origin: str = ""  # the ATen op that it was decomposed from, where that is another op
 
 
 class Group(msgspec.Struct, omit_defaults=True):

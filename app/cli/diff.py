@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -77,6 +77,10 @@ def _region(region: RegionDiff) -> dict[str, Any]:
         "matched_inferred": len(region.matches) - exact,
         "only_a": region.only_a,
         "only_b": region.only_b,
+        "parts_a": region.parts_a,
+        "parts_b": region.parts_b,
+        "reasons_a": region.reasons_a,
+        "reasons_b": region.reasons_b,
         "changes": [_change(change) for change in region.changes],
         "groups": [_group(group) for group in region.groups if group.status is not Status.SAME],
         "same_groups": sum(group.status is Status.SAME for group in region.groups),
@@ -158,6 +162,16 @@ def _ratio(change: Change) -> str:
     return f"{b - a:+,.3g}" if not a else f"{(b - a) / a:+.1%}"
 
 
+_SHOWN_NAMES = 6
+
+
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        found.setdefault(reason, []).append(name)
+    return found
+
+
 def _region_text(region: RegionDiff) -> str:
     if not region.b or not region.a:
         return f"Region {region.a or region.b}: only in {'a' if region.a else 'b'}."
@@ -171,6 +185,14 @@ def _region_text(region: RegionDiff) -> str:
         + (f", {inferred} of them by op and order only (inferred)" if inferred else " exactly")
         + f"; {len(region.only_a)} only in a, {len(region.only_b)} only in b"
     )
+    for side, other, parts in (("a", "b", region.parts_a), ("b", "a", region.parts_b)):
+        if parts:
+            more, whole = count_text(len(parts), "node"), count_text(len(set(parts.values())), "node")
+            lines.append(f"{more} of {side} more, which {whole} of {other} were decomposed into")
+    for side, reasons in (("a", region.reasons_a), ("b", region.reasons_b)):
+        for reason, names in _by_reason(reasons).items():
+            shown = ", ".join(names[:_SHOWN_NAMES]) + (", …" if len(names) > _SHOWN_NAMES else "")
+            lines.append(f"only in {side}: {shown}: {reason}")
     changed = [group for group in region.groups if group.status is not Status.SAME]
     changed.sort(key=lambda group: -max(group.cost_a.bytes, group.cost_b.bytes))
     rows = [

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from app.diff.kernels import compare_kernels
+from app.diff.lineage import both_ways, reasons
 from app.diff.nodes import match_nodes
-from app.diff.records import Change, Diff, RegionDiff
+from app.diff.records import Change, Diff, NodeMatch, RegionDiff
 from app.diff.units import compare_units, units_of
 from compiler.report import Kernel, NodeKind, Region, Report
 
@@ -71,15 +72,26 @@ def _region(
     empty = Region("", "", [])
     one, other = a or empty, b or empty
     matches = match_nodes(one, other)
-    known_a, known_b = {match.a for match in matches}, {match.b for match in matches}
+    parts_a, parts_b = both_ways(one, other, matches)
+    known_a = {match.a for match in matches} | parts_a.keys()
+    known_b = {match.b for match in matches} | parts_b.keys()
+    only_a = [node.name for node in one.nodes if node.kind is NodeKind.CALL and node.name not in known_a]
+    only_b = [node.name for node in other.nodes if node.kind is NodeKind.CALL and node.name not in known_b]
+    # a part tells where its op's work went, as the whole does
+    linked = [NodeMatch(name, whole, exact=False) for name, whole in parts_a.items()]
+    linked += [NodeMatch(whole, name, exact=False) for name, whole in parts_b.items()]
     return RegionDiff(
         a=one.name,
         b=other.name,
-        groups=compare_units(one, other, matches, kernels_a, kernels_b),
+        groups=compare_units(one, other, [*matches, *linked], kernels_a, kernels_b),
         matches=matches,
-        only_a=[node.name for node in one.nodes if node.kind is NodeKind.CALL and node.name not in known_a],
-        only_b=[node.name for node in other.nodes if node.kind is NodeKind.CALL and node.name not in known_b],
+        only_a=only_a,
+        only_b=only_b,
         changes=[change for change in _counts([one], [other]) if change.a != change.b],
+        parts_a=parts_a,
+        parts_b=parts_b,
+        reasons_a=reasons(one, other, only_a),
+        reasons_b=reasons(other, one, only_b),
     )
 
 

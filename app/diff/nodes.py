@@ -97,8 +97,13 @@ def _whole(node: Node) -> Hashable:
 
 def family(node: Node) -> str:
     """The op without its overload, by the name of those that do the same."""
-    op = _ATTENTION.sub(r"attention\1", ".".join(node.op.split(".")[:2]))
-    return _SAME_OPS.get(op, op)
+    return family_of(node.op)
+
+
+def family_of(op: str) -> str:
+    """``family`` of an op by its name."""
+    packet = _ATTENTION.sub(r"attention\1", ".".join(op.split(".")[:2]))
+    return _SAME_OPS.get(packet, packet)
 
 
 def _first_size(node: Node) -> Hashable:

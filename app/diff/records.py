@@ -71,12 +71,17 @@ class RegionDiff(msgspec.Struct, frozen=True):
     only_a: list[str]  # op nodes that b has not
     only_b: list[str]
     changes: list[Change]  # counts and bytes that differ
+    parts_a: dict[str, str] = {}  # op nodes of a -> the node of b that was decomposed into them
+    parts_b: dict[str, str] = {}
+    reasons_a: dict[str, str] = {}  # why each of ``only_a`` is nothing of b
+    reasons_b: dict[str, str] = {}
 
     @property
     def is_same(self) -> bool:
         """Whether nothing differs."""
         grouping = all(group.status is Status.SAME for group in self.groups)
-        return grouping and not (self.only_a or self.only_b or self.changes) and bool(self.a) == bool(self.b)
+        nodes = self.only_a or self.only_b or self.parts_a or self.parts_b
+        return grouping and not (nodes or self.changes) and bool(self.a) == bool(self.b)
 
 
 class KernelDiff(msgspec.Struct, frozen=True):
