@@ -129,7 +129,9 @@ def _persistent(kernel: KernelSource, target: Target, row: int | None) -> list[K
         if xblock * rblock > 16384:
             continue
         # long rows: fewer warps with more elements each took a sixth less time on an H200 (softmax over 4096)
-        for per_thread in (16, 8, 32) if xblock * rblock >= 4096 else (4, 8, 16) if small else (8, 16, 4):
+        alone = rows <= target.multiprocessors * xblock  # at most one program each: many warps hide what it waits for
+        long = (8, 16, 4) if alone else (16, 8, 32)
+        for per_thread in long if xblock * rblock >= 4096 else (4, 8, 16) if small else (8, 16, 4):
             choices.append(KernelConfig({"XBLOCK": xblock, "RBLOCK": rblock}, _warps(xblock * rblock, per_thread), 1))
     if not choices:
         choices = [KernelConfig({"XBLOCK": 1, "RBLOCK": rblock}, 16, 1)]
