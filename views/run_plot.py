@@ -29,7 +29,7 @@ from views.theme import Theme, mix
 _HEAD = 24.0  # titles and keys above the plots
 _NEAR = 9.0  # pixels around an outlier's mark that count as on it
 _LEAST_SPAN = 20
-_ENOUGH = 4000
+_ENOUGH = 2000
 _STANDS_OUT = 5.0  # pixels above the median from which an outlier is marked
 
 
@@ -144,8 +144,7 @@ class RunPlot(Chart):
             painter.setClipRect(box.adjusted(-1, -5, 5, 1))
             for curve in facet.curves:
                 _paint_curve(painter, curve, box, x, y)
-            for curve in facet.curves:
-                self._paint_outliers(painter, curve, box, x, y)
+            self._paint_outliers(painter, facet, box, x, y)
             painter.restore()
 
     def paint_marks(self, painter: QPainter, area: QRectF) -> None:
@@ -217,20 +216,24 @@ class RunPlot(Chart):
                 free = left + metrics.horizontalAdvance(shown) + 12
         painter.restore()
 
-    def _paint_outliers(self, painter: QPainter, curve: Curve, box: QRectF, x: Scale, y: Scale) -> None:
+    def _paint_outliers(self, painter: QPainter, facet: Facet, box: QRectF, x: Scale, y: Scale) -> None:
         """Dots, or arrows at the top where they lie above the axis; what would cover each other is marked once."""
-        if not curve.outliers:
+        marked = [curve for curve in facet.curves if curve.outliers]
+        if not marked:
             return
-        positions = np.array(curve.outliers)
-        values = curve.values[positions]
-        at, height = x.pixels(curve.first + positions), y.pixels(values)
-        usual = y.px(float(np.median(_some(curve.values))))
-        seen = (box.left() <= at) & (at <= box.right() + 1) & (usual - height > _STANDS_OUT)
-        above = seen & (values > y.high)
+        places, values, usual = [], [], []
+        for curve in marked:
+            positions = np.array(curve.outliers)
+            places.append(curve.first + positions)
+            values.append(curve.values[positions])
+            usual.append(np.full(len(positions), float(np.median(_some(curve.values)))))
+        value = np.concatenate(values)
+        at, height = x.pixels(np.concatenate(places)), y.pixels(value)
+        seen = (box.left() <= at) & (at <= box.right() + 1) & (y.pixels(np.concatenate(usual)) - height > _STANDS_OUT)
+        above = seen & (value > y.high)
         color = self.theme.danger
         painter.setPen(QPen(color, 5.6, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-        dots = _apart(at[seen & ~above], height[seen & ~above])
-        painter.drawPoints(polygon(*dots))
+        painter.drawPoints(polygon(*_apart(at[seen & ~above], height[seen & ~above])))
         arrows = QPainterPath()
         for left in np.unique(np.round(at[above] / 3)) * 3:
             arrows.moveTo(left - 5, box.top() + 6)

@@ -37,8 +37,13 @@ class WhenSeen(QObject):
             return
         self._job = Job(lambda cancelled: due(), self)
         self._job.done.connect(self._done)
+        self._job.failed.connect(self._failed)
         self._job.start()
 
     def _done(self, made: object) -> None:
         self._job = None
         self.made.emit(made)
+
+    def _failed(self, fault: Exception) -> None:
+        self._job = None
+        raise fault  # a fault of ours: told like any other of the GUI thread's
