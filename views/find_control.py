@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
 from app.filters import Filter, FilterKind
@@ -83,6 +84,10 @@ class FindControl(QObject):
             for name, action in self._actions.by_name.items()
             if action.isEnabled() and name != "find_anything"
         ]
+        made += [
+            Entry("command", f"Layout: {name.replace('&', '')}", layout.shortcut().toString(), ("layout", name))
+            for name, layout in self._layouts().items()
+        ]
         return made + [Entry("command", f"Theme: {text}", "setting", ("theme", name)) for name, text in THEMES.items()]
 
     def _go(self, entry: Entry) -> None:
@@ -108,4 +113,10 @@ class FindControl(QObject):
             workspace.select_node_of(*target)
 
     def _do(self, what: str, name: str) -> None:
-        (self._actions.by_name if what == "action" else self._actions.themes)[name].trigger()
+        known = {"action": self._actions.by_name, "theme": self._actions.themes, "layout": self._layouts()}
+        known[what][name].trigger()
+
+    def _layouts(self) -> dict[str, QAction]:
+        """The layouts that can be put back."""
+        actions = self._actions.layouts.actions()
+        return {action.text(): action for action in actions if action.menu() is None and not action.isSeparator()}

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitte
 
 from compiler.report import ExternCall, Group, Kernel
 from views.index import RegionIndex
-from views.inspector_sections import in_order, node_page, overview_page, pair_page, unit_page
+from views.inspector_sections import Page, in_order, node_page, overview_page, pair_page, unit_page
 from views.kernel_panel import KernelPanel
 from views.pinned import comparison_page, pin_title
 from views.selection import Selection
@@ -15,6 +15,7 @@ from views.theme import Theme
 from views.units_table import swatch, unit_color
 from views.widgets import ElidedLabel, as_panel, icon_button, label, recolor
 
+_NEXT_FRAME_MS = 12  # a selection is painted first, its facts with the frame after
 _PIN = "Pin what is selected, to compare the next with it (P)"
 
 
@@ -36,8 +37,9 @@ class Inspector(QWidget):
         self._theme = theme
         self._later = QTimer(self)
         self._later.setSingleShot(True)
-        self._later.setInterval(0)
-        self._later.timeout.connect(self._make_page)
+        self._later.setInterval(_NEXT_FRAME_MS)
+        self._later.timeout.connect(self._turn)
+        self._made: Page | None = None  # of what is selected; None while it is still to be made
         self._index: RegionIndex | None = None
         self._selection = Selection()
         self._pinned: tuple[RegionIndex, Selection] | None = None
@@ -114,8 +116,8 @@ class Inspector(QWidget):
     @property
     def page(self) -> QWidget | None:
         """The facts of what is selected."""
-        if self._later.isActive():
-            self._make_page()
+        while self._later.isActive():
+            self._turn()
         return self._scroll.widget()
 
     def show_selection(self, selection: Selection) -> None:
@@ -142,6 +144,7 @@ class Inspector(QWidget):
         self._pin.setChecked(self._pinned is not None)
         self._pin.setEnabled(self._pinned is not None or not selection.is_empty)
         self._show_kernel(kernel, selection, unit)
+        self._made = None
         self._later.start()
 
     def _is_pair(self, index: RegionIndex, selection: Selection) -> bool:
@@ -149,9 +152,17 @@ class Inspector(QWidget):
         units = {index.unit_of(name) for name in selection.nodes} - {""}
         return len(units) == len(selection.nodes) == 2
 
-    def _make_page(self) -> None:
-        """The facts, in a turn of their own: with the rest of a selection they would take more than a frame."""
+    def _turn(self) -> None:
+        """The facts in turns of their own: with the rest of a selection they would take more than a frame."""
         self._later.stop()
+        if self._made is None:
+            self._make_page()
+        else:
+            self._made.go_on()
+        if self._made is not None and self._made.has_more:
+            self._later.start()
+
+    def _make_page(self) -> None:
         index, selection = self._index, self._selection
         if index is None:
             return
@@ -176,6 +187,7 @@ class Inspector(QWidget):
             old.hide()
             old.deleteLater()
         self._scroll.setWidget(page)
+        self._made = page
 
     def _give_room(self) -> None:
         """Most of the height for the kernel's levels."""

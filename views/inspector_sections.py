@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtWidgets import (
@@ -43,10 +43,28 @@ class Page(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(14, 2, 14, 14)
         self._column.setSpacing(6)
+        self._later: list[Callable[[], object]] = []
+
+    def later(self, *sections: Callable[[], object]) -> None:
+        """Sections for ``go_on`` to make, one at a time: all at once would take more than a frame."""
+        self._later += sections
+
+    @property
+    def has_more(self) -> bool:
+        """Whether sections are still to be made."""
+        return bool(self._later)
+
+    def go_on(self) -> None:
+        """Make the next section."""
+        if self._later:
+            self._later.pop(0)()
 
     def finish(self) -> None:
-        """Keep the sections together at the top."""
-        self._column.addStretch(1)
+        """Keep the sections together at the top, when the last of them is there."""
+        if self._later:
+            self._later.append(lambda: self._column.addStretch(1))
+        else:
+            self._column.addStretch(1)
 
     def heading(self, text: str) -> None:
         """Begin a section."""
@@ -202,19 +220,28 @@ def unit_page(index: RegionIndex, unit: Unit, focus: frozenset[str], theme: Them
         if unit.detail:
             page.text(unit.detail)
     page.facts(_unit_facts(index, unit))
-    page.heading(f"Ops ({len(unit.nodes)})")
     current = next(iter(focus)) if len(focus) == 1 else ""
-    page.table("Ops", ("Node", "Op", "Output"), _op_rows(index, unit.nodes), current).chosen.connect(page.node_chosen)
+    page.later(lambda: _ops(page, index, f"Ops ({len(unit.nodes)})", unit.nodes, current))
     if isinstance(unit, Group):
-        for title, names in (("Reads", unit.inputs), ("Writes", unit.outputs)):
-            if names:
-                page.heading(f"{title} ({len(names)})")
-                page.table(title, ("Tensor", "Shape", "Strides, bytes"), _tensor_rows(index, names)).chosen.connect(
-                    page.node_chosen
-                )
-    _neighbours(page, index, unit.nodes)
-    _sources(page, index, unit.nodes, theme)
+        page.later(
+            lambda: _tensors(page, index, "Reads", unit.inputs), lambda: _tensors(page, index, "Writes", unit.outputs)
+        )
+    page.later(lambda: _neighbours(page, index, unit.nodes), lambda: _sources(page, index, unit.nodes, theme))
     return page
+
+
+def _ops(page: Page, index: RegionIndex, title: str, nodes: list[str], current: str = "", name: str = "Ops") -> None:
+    if nodes:
+        page.heading(title)
+        table = page.table(name, ("Node", "Op", "Output"), _op_rows(index, nodes), current)
+        table.chosen.connect(page.node_chosen)
+
+
+def _tensors(page: Page, index: RegionIndex, title: str, nodes: list[str]) -> None:
+    if nodes:
+        page.heading(f"{title} ({len(nodes)})")
+        table = page.table(title, ("Tensor", "Shape", "Strides, bytes"), _tensor_rows(index, nodes))
+        table.chosen.connect(page.node_chosen)
 
 
 def node_page(index: RegionIndex, node: Node, unit: Unit | None, theme: Theme) -> Page:
@@ -231,15 +258,15 @@ def node_page(index: RegionIndex, node: Node, unit: Unit | None, theme: Theme) -
         page.text(unit.reason if isinstance(unit, Group) else fmt.EXTERN_REASONS[unit.reason])
         if isinstance(unit, ExternCall) and unit.detail:
             page.text(unit.detail)
-        page.heading(f"Ops of {unit.name} ({len(unit.nodes)})")
-        ops = page.table("Ops", ("Node", "Op", "Output"), _op_rows(index, unit.nodes), node.name)
-        ops.chosen.connect(page.node_chosen)
-    for title, names in (("Inputs", node.inputs), ("Read by", index.readers.get(node.name, []))):
-        if names:
-            page.heading(f"{title} ({len(names)})")
-            page.table(title, ("Node", "Op", "Output"), _op_rows(index, names)).chosen.connect(page.node_chosen)
-    _neighbours(page, index, [node.name])
-    _sources(page, index, [node.name], theme)
+        of_unit, members = f"Ops of {unit.name} ({len(unit.nodes)})", unit.nodes
+        page.later(lambda: _ops(page, index, of_unit, members, node.name))
+    readers = index.readers.get(node.name, [])
+    page.later(
+        lambda: _ops(page, index, f"Inputs ({len(node.inputs)})", node.inputs, name="Inputs"),
+        lambda: _ops(page, index, f"Read by ({len(readers)})", readers, name="Read by"),
+        lambda: _neighbours(page, index, [node.name]),
+        lambda: _sources(page, index, [node.name], theme),
+    )
     return page
 
 

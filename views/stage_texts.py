@@ -26,7 +26,7 @@ _TEXTS = {
     "plan": (
         "The order of kernels and calls decides from when to when each intermediate buffer is needed. "
         "A buffer that is not needed any more gives its storage to a later one. "
-        "The Memory tab shows lifetimes, reuse and the peak."
+        "The Memory panel shows lifetimes, reuse and the peak."
     ),
     "generate": (
         "Each fusion group is printed as the source of a Triton kernel, its blocks chosen by size and shape. "
@@ -51,7 +51,7 @@ _TEXTS = {
 }
 _UNKNOWN = (
     "This compiler names a stage that has no explanation here. Its time is wall time, measured by that compiler. "
-    "What it made is in the other tabs."
+    "What it made is in the other panels."
 )
 
 
