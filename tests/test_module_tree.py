@@ -224,3 +224,10 @@ def test_groups_that_wait_for_each_other_are_survived() -> None:
     layouts = ModuleLayouts(region, None, build_group_tree)
     for folding in (Folding(), layouts.all_open(single=False)):
         assert len(layouts.lay_out(folding).boxes) == 2
+
+
+@pytest.mark.parametrize("make", [transformer_region, backward_region])
+def test_open_layers_in_a_row_make_no_slope(make: Callable[[int], Region]) -> None:
+    layouts = ModuleLayouts(make(900))
+    one, all_open = (layouts.lay_out(layouts.all_open(single=single)).bounds[2] for single in (True, False))
+    assert all_open < 1.5 * one

@@ -304,7 +304,11 @@ def _lay_out_box(
     if framed and not port_of:
         items.add(0.0, TITLE_HEIGHT, 0)  # holds the title's place
 
-    done = arrange_in_series(items, links, _SPACING, cancelled, parts)
+    # Where the flow comes in and where it goes out stand above one another, so that boxes in a row make no slope.
+    on_axis = [port_of[number] for number in list(port_of)[:1]]
+    if exit_of:
+        on_axis.append(exit_of[max(exit_of, key=lambda source: (items.rank[source], source))])
+    done = arrange_in_series(items, links, _SPACING, cancelled, parts, on_axis if framed else ())
     x, width_of = np.array(done.x), np.array(items.width)
     left, right = float((x - width_of / 2).min(initial=0.0)), float((x + width_of / 2).max(initial=0.0))
     padding = _PADDING if framed else 0.0

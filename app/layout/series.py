@@ -6,6 +6,7 @@ moves nothing sideways in another, and the items that join them stand on one lin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +26,23 @@ Parts = dict[object, Arrangement]  # laid out before, by what they look like
 
 
 def arrange_in_series(
-    items: Items, links: list[Link], spacing: Spacing, cancelled: Cancelled | None = None, known: Parts | None = None
+    items: Items,
+    links: list[Link],
+    spacing: Spacing,
+    cancelled: Cancelled | None = None,
+    known: Parts | None = None,
+    on_axis: Sequence[int] = (),
 ) -> Arrangement:
     """Like ``arrange``, part by part where the graph is a series. A joint is the last item of a part and the first of
     the next, alone in its row but for what serves the next part only. ``known`` keeps parts from call to call, for one
-    spacing.
+    spacing. Items ``on_axis`` stand at x 0, as joints do.
 
     Raises:
         LayoutCancelled: ``cancelled`` returned True.
     """
-    parts = _split(items, links, cancelled)
+    parts = _split(items, links, on_axis, cancelled)
     if not parts:
-        return arrange(items, links, spacing, cancelled)
+        return arrange(items, links, spacing, cancelled, on_axis)
     known = {} if known is None else known
     x, top = np.zeros(len(items.rank)), np.zeros(len(items.rank))
     pieces: list[NDArray[np.float64]] = []
@@ -45,7 +51,7 @@ def arrange_in_series(
     for part in polled(parts, cancelled, 32):
         done = known.get(part.key)
         if done is None:
-            done = known[part.key] = arrange(part.items, part.links, spacing, cancelled, part.pinned)
+            done = known[part.key] = arrange(part.items, part.links, spacing, cancelled, [*part.joints, *part.on_axis])
         x[part.members] = done.x
         top[part.members] = done.top
         top[part.members] += y
@@ -53,7 +59,7 @@ def arrange_in_series(
         for link, used in zip(part.link_numbers, done.link_pieces, strict=True):
             link_pieces[link] = [first_piece + piece for piece in used]
         first_piece += len(done.pieces)
-        y += done.top[part.pinned[-1]]
+        y += done.top[part.joints[-1]]
     return Arrangement(x.tolist(), top.tolist(), np.concatenate(pieces), link_pieces)
 
 
@@ -64,7 +70,8 @@ class _Part:
     key: object
     items: Items
     links: list[Link]
-    pinned: list[int]  # local numbers of its joints
+    joints: list[int]  # its first and last item, by their numbers in it
+    on_axis: list[int]
     members: list[int]  # the items' numbers in the whole graph
     link_numbers: list[int]
 
@@ -136,7 +143,7 @@ def _parts_of(items: Items, ends: Ints, joints: list[int], cancelled: Cancelled 
     return [], []
 
 
-def _split(items: Items, links: list[Link], cancelled: Cancelled | None) -> list[_Part]:
+def _split(items: Items, links: list[Link], on_axis: Sequence[int], cancelled: Cancelled | None) -> list[_Part]:
     """Cuts at the joints; no parts where there are none. What stands in a joint's row belongs to the part below."""
     ends = np.array([[link[0] for link in links], [link[1] for link in links]], np.int64).T
     ends = ends[np.argsort(np.array(items.rank, np.int64)[ends[:, 1]], kind="stable")]
@@ -162,12 +169,12 @@ def _split(items: Items, links: list[Link], cancelled: Cancelled | None) -> list
     for number, chosen in enumerate(polled(members, cancelled, 128)):
         row = items.rank[joints[number - 1]] if number else 0
         rank = [items.rank[i] - row for i in chosen]
-        pinned = [0] if number else []
+        ends_of_part = [0] if number else []
         if number and (above := -min(rank)) > 0:
             rank = [0, *(r + above for r in rank[1:])]
         if number < len(joints):
             last = local[joints[number]]
-            pinned.append(last)
+            ends_of_part.append(last)
             rank[last] = max(max(rank[:last] + rank[last + 1 :], default=-1) + 1, rank[last])
         own = Items(
             [items.width[i] for i in chosen],
@@ -177,17 +184,8 @@ def _split(items: Items, links: list[Link], cancelled: Cancelled | None) -> list
             [items.head[i] for i in chosen],
             [items.aside[i] for i in chosen],
         )
-        columns: list[list[Any]] = [
-            own.width,
-            own.height,
-            own.rank,
-            own.low,
-            own.head,
-            own.aside,
-            inner[number],
-            pinned,
-        ]
-        parts.append(
-            _Part(tuple(tuple(column) for column in columns), own, inner[number], pinned, chosen, which[number])
-        )
+        axis = [local[i] for i in on_axis if part[i] == number]
+        looks: list[list[Any]] = [own.width, own.height, own.rank, own.low, own.head, own.aside]
+        key = tuple(tuple(column) for column in (*looks, inner[number], ends_of_part, axis))
+        parts.append(_Part(key, own, inner[number], ends_of_part, axis, chosen, which[number]))
     return parts

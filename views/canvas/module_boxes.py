@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -11,6 +13,7 @@ from app.layout.labels import TITLE_HEIGHT
 from app.layout.nested import Box
 from views.canvas.module_scene import ModuleScene
 from views.canvas.palette import CanvasPalette, GroupInk
+from views.canvas.primitives import ShapeBuffer
 from views.canvas.texts import TextCache
 
 _ROUND = 9.0
@@ -39,11 +42,18 @@ def ink_of(scene: ModuleScene, palette: CanvasPalette, group: int) -> GroupInk:
 
 
 def paint_frames(
-    painter: QPainter, scene: ModuleScene, palette: CanvasPalette, groups: Indices, *, smooth: bool, far: bool
+    painter: QPainter,
+    scene: ModuleScene,
+    palette: CanvasPalette,
+    groups: Indices,
+    buffer: ShapeBuffer[QRectF],
+    *,
+    smooth: bool,
+    far: bool,
 ) -> None:
     """Fills of boxes, the outer ones first."""
     if far or len(groups) > _MOST_SINGLE:
-        _paint_plain(painter, scene, palette, groups, far=far)
+        _paint_plain(painter, scene, palette, groups, buffer, far=far)
         return
     for group in groups[np.argsort(scene.depth[groups], kind="stable")]:
         box, rect = scene.boxes[group], QRectF(*(float(v) for v in scene.group_rect[group]))
@@ -58,18 +68,28 @@ def paint_frames(
         _box(painter, rect, smooth)
 
 
-def _paint_plain(painter: QPainter, scene: ModuleScene, palette: CanvasPalette, groups: Indices, *, far: bool) -> None:
+def _paint_plain(
+    painter: QPainter,
+    scene: ModuleScene,
+    palette: CanvasPalette,
+    groups: Indices,
+    buffer: ShapeBuffer[QRectF],
+    *,
+    far: bool,
+) -> None:
     """Many boxes at once, in one colour after the other within a depth."""
-    looks = np.stack([scene.depth[groups], scene.group_color[groups], scene.is_closed[groups]], axis=1)
-    kinds, place = np.unique(looks, axis=0, return_inverse=True)
-    for number, (_, _, is_closed) in enumerate(kinds.tolist()):
-        chosen = groups[place.reshape(-1) == number]
-        ink = ink_of(scene, palette, int(chosen[0]))
+    looks = (scene.depth[groups].astype(np.int64) << 32) + (scene.group_color[groups] << 1) + scene.is_closed[groups]
+    order = np.argsort(looks, kind="stable")
+    starts = np.flatnonzero(np.diff(looks[order], prepend=-(1 << 40))).tolist()
+    rects = buffer.fill(scene.group_rect[groups[order]])
+    for begin, end in pairwise([*starts, len(order)]):
+        first = int(groups[order[begin]])
+        ink, is_closed = ink_of(scene, palette, first), bool(scene.is_closed[first])
         pen = QPen(ink.border, 0.0)
         pen.setCosmetic(True)
         painter.setPen(Qt.PenStyle.NoPen if far else pen)
         painter.setBrush(ink.fill if not is_closed else ink.far if far else ink.strip)
-        painter.drawRects([QRectF(*rect) for rect in scene.group_rect[chosen].tolist()])
+        painter.drawRects(rects[begin:end])
 
 
 def _box(painter: QPainter, rect: QRectF, smooth: bool) -> None:

@@ -100,7 +100,7 @@ class ScenePainter:
         scene = self.scene
         if isinstance(scene, ModuleScene):
             smooth, far = scale >= SCALE_SMOOTH and len(groups) <= _MOST_ROUND, scale < SCALE_INNER_EDGES
-            module_boxes.paint_frames(painter, scene, self.palette, groups, smooth=smooth, far=far)
+            self._paint_frames(painter, scene, groups, smooth=smooth, far=far)
             return
         rects = self._group_rects.fill(scene.group_rect[groups])
         round_corners = scale >= SCALE_SMOOTH and len(groups) <= _MOST_ROUND
@@ -120,6 +120,10 @@ class ScenePainter:
                 continue
             for rect in chosen:
                 painter.drawRoundedRect(rect, _ROUND_GROUP, _ROUND_GROUP)
+
+    def _paint_frames(self, painter: QPainter, scene: ModuleScene, groups: Indices, *, smooth: bool, far: bool) -> None:
+        buffer = self._group_rects
+        module_boxes.paint_frames(painter, scene, self.palette, groups, buffer, smooth=smooth, far=far)
 
     def _paint_strips(self, painter: QPainter, groups: Indices, scale: float) -> None:
         """Title strips, over the edges that enter at a group's top side."""
@@ -346,7 +350,7 @@ class ScenePainter:
         scene = self.scene
         if isinstance(scene, ModuleScene):
             boxes = np.array(scene.boxes_of(ends.tolist()), np.int64)
-            module_boxes.paint_frames(painter, scene, self.palette, boxes, smooth=scale >= SCALE_SMOOTH, far=False)
+            self._paint_frames(painter, scene, boxes, smooth=scale >= SCALE_SMOOTH, far=False)
             if scale >= SCALE_TEXT:
                 self._paint_strips(painter, boxes, scale)
             for box in boxes:
@@ -383,7 +387,7 @@ class ScenePainter:
             if isinstance(scene, ModuleScene):
                 boxes = np.array(scene.boxes_of(nodes.tolist()), np.int64)
                 smooth = camera.scale >= SCALE_SMOOTH
-                module_boxes.paint_frames(painter, scene, self.palette, boxes, smooth=smooth, far=False)
+                self._paint_frames(painter, scene, boxes, smooth=smooth, far=False)
                 if camera.scale >= SCALE_TEXT:
                     self._paint_strips(painter, boxes, camera.scale)
             painter.setPen(_pen(color, max(1.8, 1.0 / camera.scale)))
