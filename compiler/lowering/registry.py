@@ -128,7 +128,7 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
 
 
 FAMILIES = (
-    "creation indexing integers mutation pointwise pools random reductions resample scans scatter shapes views"
+    "creation indexing integers mutation pointwise pools random reductions resample scans scatter search shapes views"
 ).split()
 
 
