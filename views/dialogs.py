@@ -114,17 +114,25 @@ def shortcuts_dialog(parent: QWidget, shortcuts: list[tuple[str, str]]) -> QDial
     column = QVBoxLayout(dialog)
     column.setContentsMargins(24, 20, 24, 18)
     column.setSpacing(16)
-    row = QHBoxLayout()
-    row.setSpacing(34)
-    each = -(-len(shortcuts) // _COLUMNS)
-    for start in range(0, len(shortcuts), each):
-        part = QVBoxLayout()
-        part.addLayout(_grid([(keys, text) for text, keys in shortcuts[start : start + each]]))
-        part.addStretch()
-        row.addLayout(part)
-    column.addLayout(row)
+    from views.canvas.canvas import KEYS  # at the first question: the window opens without the graph
+
+    column.addLayout(_columns([(keys, text) for text, keys in shortcuts], _COLUMNS))
+    column.addWidget(label("In the graph", "title"))
+    column.addLayout(_columns(list(KEYS), 2))
     column.addWidget(_close_button(dialog))
     return dialog
+
+
+def _columns(rows: list[tuple[str, str]], count: int) -> QHBoxLayout:
+    made = QHBoxLayout()
+    made.setSpacing(34)
+    each = -(-len(rows) // count)
+    for start in range(0, len(rows), each):
+        part = QVBoxLayout()
+        part.addLayout(_grid(rows[start : start + each]))
+        part.addStretch()
+        made.addLayout(part)
+    return made
 
 
 def _grid(rows: list[tuple[str, str]]) -> QGridLayout:

@@ -31,6 +31,20 @@ _READABLE = 0.65  # scale below which going to a node also zooms in
 _NEAR = 1.0
 
 
+KEYS = (
+    ("Arrows", "Along an edge, or to the neighbour in the row"),
+    ("Enter, Backspace", "Into a box (a closed one opens), and out to the box around"),
+    ("Space", "Open or close a box; with Shift all modules of a stack"),
+    ("Home, End", "The first and the last node"),
+    ("U, D", "All that the selection depends on, all that depends on it"),
+    ("P", "The paths between two nodes; Ctrl+click selects a second one"),
+    ("M", "Group by modules, or by fusion groups"),
+    ("[, ]", "Open, close all boxes"),
+    ("Ctrl+Z, Ctrl+Shift+Z", "Undo and redo of the view"),
+    ("+, -, 0, F", "Zoom, actual size, fit"),
+)
+
+
 class GraphCanvas(CanvasView):
     """Shows one region's graph.
 
