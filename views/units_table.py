@@ -13,6 +13,7 @@ from compiler.report import ExternCall, Group
 from views import format as fmt
 from views.data_table import Column, DataTable, Record, Swatch
 from views.index import RegionIndex, Unit
+from views.jobs import Job
 from views.table_menu import csv_text
 from views.theme import Theme
 from views.widgets import as_panel
@@ -33,6 +34,7 @@ _COLUMNS = [
 _NAME, _WASTED, _ERROR = 1, 3, 4
 _LEADING = {"time": 2, "wasted": _WASTED, "error": _ERROR, "bytes": 5}  # overlay -> column
 _CSV = ("order", "name", "kind", "kernel", "time_us", "measured", "wasted_us", "bytes", "flops", "error", "eager_error")
+_AT_ONCE = 400  # rows that are made within a frame; more are made off the GUI thread
 
 
 class UnitsPanel(QWidget):
@@ -46,6 +48,7 @@ class UnitsPanel(QWidget):
         self._theme = theme
         self._index: RegionIndex | None = None
         self._by_waste = False
+        self._job: Job | None = None
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 10, 6, 4)
@@ -120,6 +123,9 @@ class UnitsPanel(QWidget):
 
     def _fill(self) -> None:
         index, theme = self._index, self._theme
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
         if index is None:
             self.table.set_records([])
             return
@@ -127,7 +133,17 @@ class UnitsPanel(QWidget):
         if self.table.isColumnHidden(_ERROR) == bool(index.errors):
             self.table.setColumnHidden(_ERROR, not index.errors)
             self._share_room()
-        records = [_record(unit, index, theme) for unit in index.schedule if index.shows_unit(unit.name)]
+        if len(index.schedule) <= _AT_ONCE:
+            self._show(index, _records(index, theme))
+            return
+        if self.table.records.shown and self.table.records.shown[0].target not in index.units:
+            self.table.set_records([])  # of another region
+        self._job = Job(lambda cancelled: _records(index, theme), self)
+        self._job.done.connect(lambda records: self._show(index, records))
+        self._job.start()
+
+    def _show(self, index: RegionIndex, records: list[Record]) -> None:
+        self._job = None
         self.table.set_records(records, lambda record: _text(index.units[record.target], index))
 
 
@@ -152,6 +168,10 @@ def _csv_rows(records: list[Record], index: RegionIndex) -> Iterator[tuple[objec
         errors = (check.error, check.eager_error) if check is not None else (None, None)
         figures = (time_us, measured, wasted_us, unit.estimated_bytes, unit.estimated_flops, *errors)
         yield (unit.order, unit.name, record.values[-1], kernel, *figures)
+
+
+def _records(index: RegionIndex, theme: Theme) -> list[Record]:
+    return [_record(unit, index, theme) for unit in index.schedule if index.shows_unit(unit.name)]
 
 
 def _record(unit: Unit, index: RegionIndex, theme: Theme) -> Record:

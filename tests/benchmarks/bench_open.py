@@ -51,6 +51,7 @@ def open_once(file: Path) -> tuple[dict[str, float], dict[str, Blocks]]:
         region = window.workspace.graph.region
         assert region is not None
         table = window.workspace.units.table
+        wait(lambda: table.model().rowCount() > 0)
         click(table.viewport(), table.visualRect(table.model().index(3, 1)).center())
         kernel = window.workspace.inspector.kernel_panel
         wait(lambda: kernel.kernel is None or bool(kernel.code.toPlainText()))
