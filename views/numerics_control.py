@@ -55,8 +55,9 @@ class NumericsControl(QObject):
         self._report, self._id = report, self._bridge.new_id()
         local = report.target.local
         how = "this machine's GPU" if local else "Triton's interpreter, which takes minutes for a large model"
+        text = f"Checking every value against float64, on {how}."
         self.message.emit(
-            Message("info", f"Checking every value against float64, on {how}.", "You can go on meanwhile.")
+            Message("info", text, "You can look on meanwhile.", action="Cancel", on_action=self._bridge.cancel)
         )
         self._bridge.send(
             CheckNumerics(
@@ -90,8 +91,12 @@ class NumericsControl(QObject):
     def _on_died(self, event: WorkerDied) -> None:
         if self.is_busy:
             self._report = None
+            text = "The check was cancelled." if event.cancelled else "The numbers were not checked: the worker ended."
+            hint = "Compile again to check or run the model."
             self.message.emit(
-                Message("warning", "The numbers were not checked: the worker ended.", "", event.stderr_tail)
+                Message(
+                    "info" if event.cancelled else "warning", text, hint, "" if event.cancelled else event.stderr_tail
+                )
             )
 
 

@@ -61,3 +61,18 @@ def test_what_the_worker_does_not_hold_is_not_run(make_window: MakeWindow, qtbot
     qtbot.keyClick(window, Qt.Key.Key_F8)
     assert "does not hold this model" in window.messages.history[-1].text
     assert not window.bridge.is_started
+
+
+def test_a_check_can_be_cancelled(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(gpu=True)
+    with qtbot.waitSignal(window.report_shown, timeout=30_000):
+        qtbot.mouseClick(window.start_page.gallery.findChild(Card, "example:relu_add_mul"), LEFT)
+    report = window.session.report
+    assert report is not None
+    report.source = "example:softmax"  # at which this worker sleeps
+    qtbot.keyClick(window, Qt.Key.Key_F8)
+    told = window.messages.history[-1]
+    assert told.text.startswith("Checking every value")
+    told.on_action()
+    qtbot.waitUntil(lambda: "cancelled" in window.messages.history[-1].text, timeout=10_000)
+    assert report.numerics is None
