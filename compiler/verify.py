@@ -8,13 +8,14 @@ roundings of its dtype, or no worse than twice eager's.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from compiler.ir import Buffer
+from compiler.options import parse_options
 from compiler.region import CompiledRegion, KernelLibrary
 from compiler.report import KernelCheck
 from compiler.runtime.executable import build, gpu_launcher, interpreted_launcher, interpreting
@@ -25,9 +26,15 @@ EAGER_FACTOR = 2.0
 
 
 def verify_model(
-    model: Any, inputs: Sequence[Any], *, source: str, interpret: bool, training: bool = False
+    model: Any,
+    inputs: Sequence[Any],
+    *,
+    source: str,
+    interpret: bool,
+    training: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> list[KernelCheck]:
-    """Check every launch of every region on the example inputs.
+    """Check every launch of every region on the example inputs. ``options`` are the compiler's, by name.
 
     With ``interpret`` the kernels run on the CPU through Triton's interpreter, which TRITON_INTERPRET=1 must have
     switched on before Triton was imported; otherwise on this machine's GPU.
@@ -47,7 +54,7 @@ def verify_model(
     if not interpret:
         model, args = to_gpu(model, args)
     target = default_target()
-    library = KernelLibrary(target, binaries=not interpret, texts=False)
+    library = KernelLibrary(target, binaries=not interpret, texts=False, options=parse_options(options or {}))
     session = Session(target, library)
     recorders: list[_Recorder] = []
 
@@ -56,8 +63,8 @@ def verify_model(
         recorders.append(recorder)
         return recorder
 
-    options = {"session": session, "executable": watch}
-    compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=options))
+    settings = {"session": session, "executable": watch}
+    compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=settings))
     run_once(compiled, args, training)
     return [check for recorder in recorders for check in recorder.checks]
 

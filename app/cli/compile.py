@@ -78,7 +78,7 @@ def verify_command(options: argparse.Namespace) -> int:
         os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported, which nothing has done yet
     try:
         with redirect_stdout(sys.stderr):
-            checks = verify_source(Verify(0, options.source, options.interpret))
+            checks = verify_source(_verification(options))
     except (Exception, SystemExit) as error:
         raise command_error(explain(error, 0)) from error
     if options.json:
@@ -86,6 +86,10 @@ def verify_command(options: argparse.Namespace) -> int:
     else:
         print(_checks_table(checks))
     return 0 if all(check.ok for check in checks) else 1
+
+
+def _verification(options: argparse.Namespace) -> Verify:
+    return Verify(0, options.source, options.interpret, options.train, dict(options.option))
 
 
 def command_error(failed: Failed) -> CommandError:

@@ -56,6 +56,8 @@ def build_parser() -> Parser:
     add = command("verify", "check the numbers of every fusion group against float64")
     add.add_argument("source", metavar="SOURCE", help=_SOURCE_HELP)
     add.add_argument("--interpret", action="store_true", help="run kernels on the CPU, through Triton's interpreter")
+    add.add_argument("--train", action="store_true", help="forward and backward")
+    _add_option(add)
     add.add_argument("--json", action="store_true", help="the checks as JSON")
 
     add = command("numerics", "compare every value that a model's regions write with float64")
@@ -128,6 +130,13 @@ def _add_compile_options(parser: argparse.ArgumentParser, target: bool = True, c
         parser.add_argument("--target", default="", metavar="NAME", help="a GPU of 'targets', or local")
     parser.add_argument("--train", action="store_true", help="compile forward and backward")
     parser.add_argument("--dynamic", action="store_true", help="with symbolic sizes")
+    _add_option(parser)
+    parser.add_argument(
+        "--allow-unsafe", action="store_true", help="load a .pt2 that needs unpickling, which can run any code"
+    )
+
+
+def _add_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--option",
         type=_option,
@@ -135,9 +144,6 @@ def _add_compile_options(parser: argparse.ArgumentParser, target: bool = True, c
         default=[],
         metavar="k=v",
         help="for the source's function if it has such a parameter, else for the compiler",
-    )
-    parser.add_argument(
-        "--allow-unsafe", action="store_true", help="load a .pt2 that needs unpickling, which can run any code"
     )
 
 

@@ -55,11 +55,13 @@ class StopRun(msgspec.Struct, tag="stop_run"):
 
 
 class Verify(msgspec.Struct, tag="verify"):
-    """Check the numbers of every group of SOURCE against float64."""
+    """Check the numbers of every group of SOURCE against float64. ``options`` as in Compile."""
 
     id: int
     source: str
     interpret: bool = False
+    training: bool = False
+    options: dict[str, str] = {}
 
 
 class CheckNumerics(msgspec.Struct, tag="check_numerics"):

@@ -115,7 +115,7 @@ class Server:
             case Compile():
                 self._compile(work)
             case Verify():
-                checks = verify_in_child(work.source) if work.interpret else verify_source(work)
+                checks = verify_in_child(work) if work.interpret else verify_source(work)
                 self._send(Verified(work.id, checks))
             case CheckNumerics():
                 self._send(NumericsChecked(work.id, numerics_in_child(work)))

@@ -138,23 +138,27 @@ def verify_source(request: Verify) -> list[KernelCheck]:
         message = "This machine has no GPU to run the kernels on."
         raise SourceError(message, "Add --interpret to run them through Triton's interpreter.", code="no_gpu")
     device = "cpu" if request.interpret else "cuda"
-    loaded = load_source(spec, device=device)
+    loaded = load_source(spec, request.options, device=device)
+    _check_options("fusescope", loaded)
     return verify_model(
         loaded.model,
         loaded.inputs,
         source=request.source,
         interpret=request.interpret,
-        training=loaded.training,
+        training=request.training or loaded.training,
+        options=loaded.remaining,
     )
 
 
-def verify_in_child(source: str) -> list[KernelCheck]:
+def verify_in_child(request: Verify) -> list[KernelCheck]:
     """Verify through Triton's interpreter in a fresh process, for TRITON_INTERPRET is read when triton is imported.
 
     Raises:
         SourceError: the child could not; its own sentence is in the message.
     """
-    command = [sys.executable, str(main_script()), "verify", source, "--interpret", "--json"]
+    command = [sys.executable, str(main_script()), "verify", request.source, "--interpret", "--json"]
+    command += ["--train"] if request.training else []
+    command += [part for name, value in request.options.items() for part in ("--option", f"{name}={value}")]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     try:

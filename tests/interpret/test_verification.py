@@ -71,3 +71,16 @@ def test_split_and_many_stepped_groups_are_checked_at_their_end() -> None:
     found = checks(lambda x: (x.var(), x.softmax(-1).sum(0)), torch.randn(2, 140_000))
     assert len(found) > 2
     assert all(c.ok for c in found)
+
+
+def test_options_of_the_compiler_hold_in_verification() -> None:
+    """Two kernels are checked where one would be, had the option not reached the compiler."""
+    x = torch.randn(4, 8)
+
+    def model(x: Tensor) -> Tensor:
+        return x.softmax(-1).sum(0)
+
+    plain = verify.verify_model(model, (x,), source="m", interpret=True)
+    apart = verify.verify_model(model, (x,), source="m", interpret=True, options={"max_fused_loops": "1"})
+    assert len(apart) > len(plain)
+    assert all(check.ok for check in (*plain, *apart))
