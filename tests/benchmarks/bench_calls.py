@@ -14,7 +14,7 @@ For each row, medians in microseconds of:
 
 A call that follows a wait for the GPU finds little of what it needs in the CPU's caches, and looking at every parameter
 of a model then costs several times what it costs in a tight loop. So what is timed here always comes after the same
-wait: on a GPU for a replay of the model's graph, elsewhere for 4 MiB that are read. With no GPU the models of the
+wait: on a GPU for a replay of the model's graph, elsewhere for 4 MiB that are copied. With no GPU the models of the
 gallery run on the CPU and the graph is a stub that launches nothing. With one, the anchor rows run on it.
 """
 
@@ -104,11 +104,9 @@ class Meter:
     """CPU time of calls, each after ``wait``, which leaves the CPU's caches as a wait for the GPU does."""
 
     def __init__(self, repeats: int) -> None:
-        import torch
-
         self.repeats = repeats
         self.replay: Callable[[], object] | None = None  # of the model's graph, once there is one
-        self._memory = torch.ones(CACHES_BYTES // 4, dtype=torch.int32)
+        self._from, self._to = bytearray(CACHES_BYTES // 2), bytearray(CACHES_BYTES // 2)
 
     def wait(self) -> None:
         """What comes before a call in a loop that looks at each result."""
@@ -119,7 +117,7 @@ class Meter:
                 self.replay()
             torch.cuda.synchronize()
         else:
-            self._memory.sum()
+            self._to[:] = self._from
 
     def __call__(self, call: Callable[[], object], *, warm: bool = False) -> float:
         """Median microseconds of a call."""
