@@ -26,19 +26,28 @@ def pixmap(name: str, color: QColor, size: int, ratio: float = 2.0) -> QPixmap:
 @lru_cache(maxsize=256)
 def _icon(name: str, rgba: int, checked_rgba: int) -> QIcon:
     result = QIcon()
+    plain = _renderer(name, rgba)
+    checked = _renderer(name, checked_rgba) if checked_rgba else None
     for size in SIZES:
-        result.addPixmap(_render(name, rgba, size, 1.0, 1.0))
-        result.addPixmap(_render(name, rgba, size, 0.35, 1.0), QIcon.Mode.Disabled)
-        if checked_rgba:
-            result.addPixmap(_render(name, checked_rgba, size, 1.0, 1.0), QIcon.Mode.Normal, QIcon.State.On)
+        result.addPixmap(_drawn(plain, size, 1.0, 1.0))
+        result.addPixmap(_drawn(plain, size, 0.35, 1.0), QIcon.Mode.Disabled)
+        if checked is not None:
+            result.addPixmap(_drawn(checked, size, 1.0, 1.0), QIcon.Mode.Normal, QIcon.State.On)
     return result
 
 
 @lru_cache(maxsize=1024)
 def _render(name: str, rgba: int, pixels: int, opacity: float, ratio: float) -> QPixmap:
+    return _drawn(_renderer(name, rgba), pixels, opacity, ratio)
+
+
+def _renderer(name: str, rgba: int) -> QSvgRenderer:
     svg = resource("icons", f"{name}.svg").read_bytes()
     color = QColor.fromRgba(rgba).name().encode()
-    renderer = QSvgRenderer(QByteArray(svg.replace(b"currentColor", color)))
+    return QSvgRenderer(QByteArray(svg.replace(b"currentColor", color)))
+
+
+def _drawn(renderer: QSvgRenderer, pixels: int, opacity: float, ratio: float) -> QPixmap:
     image = QPixmap(QSize(pixels, pixels))
     image.fill(Qt.GlobalColor.transparent)
     painter = QPainter(image)

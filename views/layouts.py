@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QMenu
 
 from app.settings import Settings
-from views.docks import Docks
+
+if TYPE_CHECKING:
+    from views.docks import Docks
 
 _KEYS = 9  # layouts with a key
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.meter import Meter, Share, meter, share_text
 from compiler.report import Report
 from views.jobs import Job
 from views.theme import Theme, mix
+
+if TYPE_CHECKING:
+    from app.meter import Meter, Share
 
 _BAR = 74  # pixels
 _LINKS = (
@@ -47,6 +51,8 @@ class MeterBar(QWidget):
             self._measured(known)
             return
         self.setVisible(False)
+        from app.meter import meter  # with patterns that opening the window need not wait for
+
         self._job = Job(lambda cancelled: meter(report), self)
         self._job.done.connect(self._measured)
         self._job.start()
@@ -103,6 +109,8 @@ def overall(found: Meter) -> tuple[float, float]:
 
 def meter_text(found: Meter) -> str:
     """Every link with its share, a line each."""
+    from app.meter import share_text
+
     lines = ["How much of this report is traced back to where it came from:"]
     for name, text in _LINKS:
         share: Share = getattr(found, name)
