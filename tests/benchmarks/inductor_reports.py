@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.benchmarks.bench_children import Child, run_children  # noqa: E402
 from tests.benchmarks.inductor_kernels import gallery  # noqa: E402
+from tests.inductor_checks import faults  # noqa: E402
 
 MODES = ("eager", "compiled", "graph", "inductor-graph")
 CASE_SECONDS = 120
@@ -47,7 +48,8 @@ def child_main(child: Child, iterations: int, folder: Path) -> None:
         child.wait_for_turn()
         compilation.report.measurements = measure_modes(compilation, MODES, iterations, steps)
     save_session(folder / f"{child.case}.fscope", compilation.report)
-    child.rows.write_text(json.dumps(json.loads(report_json(compilation.report))) + "\n")
+    row = json.loads(report_json(compilation.report)) | {"faults": faults(compilation.report)}
+    child.rows.write_text(json.dumps(row) + "\n")
 
 
 def table(rows: Sequence[tuple[str, dict[str, Any]]]) -> str:
@@ -58,18 +60,22 @@ def table(rows: Sequence[tuple[str, dict[str, Any]]]) -> str:
         f"{time.strftime('%Y-%m-%d')}, {versions(rows)}. Medians in microseconds: GPU time between two events, and CPU",
         "time until the call returns. Models were compiled side by side and timed one at a time.",
         "",
-        "| model | groups | calls | kernels | refusals | mode | GPU µs | CPU µs | as eager | GPU |",
-        "|---|---:|---:|---:|---:|---|---:|---:|---|---|",
+        "Checks (`tests/inductor_checks.py`): every kernel and launch of the wrapper is in the report and the other way",
+        "round, every refusal names two nodes of the graph, every unit has nodes, the report does not differ from itself.",
+        "",
+        "| model | groups | calls | kernels | refusals | checks | mode | GPU µs | CPU µs | as eager | GPU |",
+        "|---|---:|---:|---:|---:|---|---|---:|---:|---|---|",
     ]
     for model, report in rows:
         if "error" in report:
-            lines.append(f"| {model} | {report['error']} | | | | | | | | |")
+            lines.append(f"| {model} | {report['error']} | | | | | | | | | |")
             continue
         counts = [sum(len(x[key]) for x in report["regions"]) for key in ("groups", "extern_calls", "refusals")]
         for measurement in report["measurements"]:
             same = {True: "yes", False: "NO", None: "random"}[measurement.get("equal_to_eager")]
             lines.append(
                 f"| {model} | {counts[0]} | {counts[1]} | {len(report['kernels'])} | {counts[2]} "
+                f"| {'; '.join(report['faults']) or 'ok'} "
                 f"| {measurement['mode']} | {measurement['gpu_us']['p50']:.1f} | {measurement['cpu_us']['p50']:.1f} "
                 f"| {same} | {measurement['gpu']} |"
             )
