@@ -197,20 +197,29 @@ class _Assembly:
                 labels.append(self.names[peer])
                 ends.append((unit.members[stub.consumer], peer))
         self._collect_edges(done, base, cancelled)
+        styles = np.array(self.graph.styles, np.uint8)
+        poll(cancelled)
+        edges = np.array(self.edges, np.int32).reshape(-1, 2)
+        edge_cut = np.array(self.edge_cut, np.uint8)
+        poll(cancelled)
+        edge_start = np.array([0, *accumulate(self.edge_sizes)], np.int32)
+        edge_pieces = np.array(self.edge_pieces, np.int32)
+        poll(cancelled)
+        every_piece = np.concatenate(pieces)
         poll(cancelled)
         return GraphLayout(
             names=tuple(self.names),
             group_names=tuple(box_names),
             stub_labels=tuple(labels),
             node_rect=node_rect,
-            node_style=np.array(self.graph.styles, np.uint8),
+            node_style=styles,
             node_group=node_group,
             group_rect=np.array(boxes, np.float32).reshape(-1, 4),
-            pieces=np.concatenate(pieces),
-            edges=np.array(self.edges, np.int32).reshape(-1, 2),
-            edge_start=np.array([0, *accumulate(self.edge_sizes)], np.int32),
-            edge_pieces=np.array(self.edge_pieces, np.int32),
-            edge_cut=np.array(self.edge_cut, np.uint8),
+            pieces=every_piece,
+            edges=edges,
+            edge_start=edge_start,
+            edge_pieces=edge_pieces,
+            edge_cut=edge_cut,
             stub_rect=np.array(stub_rects, np.float32).reshape(-1, 4),
             stub_owner=np.array([owner for owner, _ in ends], np.int32),
             stub_peer=np.array([peer for _, peer in ends], np.int32),

@@ -49,13 +49,13 @@ def peak_memory(region: Region) -> float:
 
 
 def cancel_delay(region: Region, after: float) -> float:
-    """Longest time between two polls of the cancel callback in ms, for a layout cancelled ``after`` seconds."""
-    started = last = perf_counter()
+    """Longest CPU time between two polls of the cancel callback in ms, for a layout cancelled ``after`` seconds."""
+    started = last = process_time()
     longest = 0.0
 
     def cancelled() -> bool:
         nonlocal last, longest
-        now = perf_counter()
+        now = process_time()
         longest = max(longest, now - last)
         last = now
         return now - started > after
@@ -63,7 +63,7 @@ def cancel_delay(region: Region, after: float) -> float:
     try:
         layout_region(region, cancelled=cancelled)
     except LayoutCancelled:
-        longest = max(longest, perf_counter() - last)
+        longest = max(longest, process_time() - last)
     return longest * 1e3
 
 
@@ -72,7 +72,7 @@ def main(sizes: list[int]) -> None:
     print(f"Ten million additions in Python: {calibrate():.2f} s\n")
     print(
         "| graph | nodes | edges | seconds | CPU seconds | pieces | stubs | width × height | peak MB "
-        "| longest wait to cancel, ms |"
+        "| longest wait to cancel, CPU ms |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     kinds: list[tuple[str, Callable[[int], Region]]] = [

@@ -145,16 +145,13 @@ def test_undo_walks_back_through_views(qtbot: QtBot, panel: GraphPanel) -> None:
     QTest.keyClick(panel.canvas, Qt.Key.Key_F)
     settle(qtbot, panel)
     fitted = panel.canvas.camera
-    QTest.keyClick(panel.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
-    settle(qtbot, panel)
+    undo(qtbot, panel)
     assert panel.canvas.camera != fitted
     assert len(scene_of(panel).boxes) == opened
-    while scene_of(panel).boxes and len(scene_of(panel).boxes) != closed:
-        with qtbot.waitSignal(panel.modules.ready, timeout=10_000):
-            QTest.keyClick(panel.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
-    for _ in range(4):
-        QTest.keyClick(panel.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
-        settle(qtbot, panel)
+    while len(scene_of(panel).boxes) != closed:
+        undo(qtbot, panel)
+    while panel.grouping == "modules":
+        undo(qtbot, panel)
     assert panel.grouping == "fusion"
     assert panel.canvas.camera.scale == pytest.approx(first.scale)
     with qtbot.waitSignal(panel.modules.ready, timeout=10_000):
@@ -162,6 +159,12 @@ def test_undo_walks_back_through_views(qtbot: QtBot, panel: GraphPanel) -> None:
             panel.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
         )
     assert panel.grouping == "modules"
+
+
+def undo(qtbot: QtBot, panel: GraphPanel) -> None:
+    with qtbot.waitSignal(panel.canvas.scene_changed, timeout=10_000):
+        QTest.keyClick(panel.canvas, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    settle(qtbot, panel)
 
 
 def test_colours_are_undone(qtbot: QtBot, panel: GraphPanel) -> None:
