@@ -28,7 +28,7 @@ from views.view_history import ViewHistory, ViewState
 from views.widgets import icon_button, label, recolor
 
 _ROOM_FOR_ZOOM = 760  # pixels
-GROUPINGS = {"fusion": "Fusion groups", "kernels": "Fusion groups, closed", "modules": "Modules"}
+GROUPINGS = {"fusion": "Fusion groups", "kernels": "Groups, closed", "modules": "Modules"}
 
 
 class GraphPanel(QWidget):

@@ -20,12 +20,13 @@ _RUN_VIEWS = {
     "run": "order", "run-overlaid": "overlaid", "run-side": "side", "run-histogram": "distribution",
     "run-compare": "compare",
 }  # fmt: skip
+_GROUPINGS = ("modules", "kernels")
 _GRAPH_PAGES = {"cuda-graph": "overview", "topology": "topology", "inputs": "inputs", "capture-check": "check"}
 _DYNAMO_PAGES = ("breaks", "guards", "recompiles")
 _PANELS = ("timeline", "memory", "roofline", "source", "refusals", "compare", "stages", "messages")
 _OVERLAYS = tuple(f"by-{kind}" for kind in OVERLAYS if kind != "decision")
 VIEWS = (
-    "graph", "start", *_RUN_VIEWS, *_GRAPH_PAGES, *_PANELS, *_DYNAMO_PAGES, "wrapper", "fx", *_OVERLAYS,
+    "graph", *_GROUPINGS, "start", *_RUN_VIEWS, *_GRAPH_PAGES, *_PANELS, *_DYNAMO_PAGES, "wrapper", "fx", *_OVERLAYS,
 )  # fmt: skip
 _SETTLE_S = 0.4
 _LAYOUT_S = 60.0
@@ -81,6 +82,7 @@ def show_view(window: MainWindow, view: str) -> None:
     tabs = window.workspace.panels
     kind = view.removeprefix("by-") if view in _OVERLAYS else "decision"
     window.workspace.graph.show_overlay(kind)
+    window.workspace.graph.show_grouping(view if view in _GROUPINGS else "fusion")
     window.workspace.units.lead_with(kind)
     if view in _RUN_VIEWS:
         tabs.setCurrentWidget(tabs.run)

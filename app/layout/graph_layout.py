@@ -71,6 +71,9 @@ class GraphLayout:
             return (0.0, 0.0, 0.0, 0.0)
         low = rects[:, :2].min(axis=0)
         high = (rects[:, :2] + rects[:, 2:]).max(axis=0)
+        if len(self.pieces):
+            across = self.pieces[:, 0::2]
+            low[0], high[0] = min(low[0], across.min()), max(high[0], across.max())
         return (float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1]))
 
     def to_bytes(self) -> bytes:

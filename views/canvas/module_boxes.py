@@ -124,7 +124,7 @@ def paint_titles(
             beside = "each like this one" if box.is_single else box.type_name if box.type_name not in box.title else ""
             if beside:
                 room = text.adjusted(used + 8, 0, 0, 0)
-                if room.width() > 30:
+                if small.metrics.horizontalAdvance(beside) <= room.width():
                     _line(painter, small, beside, room, palette.theme.muted)
             continue
         _line(painter, title, box.title, text.translated(0, 1), ink.text)
