@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QGuiApplication, QShowEvent
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from app.session import Session
@@ -21,6 +21,7 @@ from views.compile_control import CompileControl, Request
 from views.compile_view import CompileView
 from views.dialogs import Dialogs
 from views.documents import Document, DocumentTabs, Layouts
+from views.dropped import DroppedFiles
 from views.filter_bar import FilterRow
 from views.find_control import FindControl
 from views.icons import icon
@@ -85,7 +86,7 @@ class MainWindow(QMainWindow):
         apply_theme(application(), self._theme)
         self.setWindowTitle("Fusescope")
         self.setWindowIcon(icon("app", self._theme.accent))
-        self.setAcceptDrops(True)
+        DroppedFiles(self).dropped.connect(self.open_path)
         self.resize(1440, 900)
         self._workspace: Workspace | None = None
         self._run_control: RunControl | None = None
@@ -507,15 +508,3 @@ class MainWindow(QMainWindow):
         self.settings.last_target = str(self.toolbar.target.currentData() or self.settings.last_target)
         self._keep(self.settings)
         super().closeEvent(event)
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Files can be dropped anywhere."""
-        if event.mimeData().hasUrls():
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        """Open the first file dropped."""
-        urls = [url for url in event.mimeData().urls() if url.isLocalFile()]
-        if urls:
-            event.acceptProposedAction()
-            self.open_path(urls[0].toLocalFile())
