@@ -59,11 +59,12 @@ class KernelSource:
     longer: KernelSource | None = None
     longer_sizes: tuple[int, ...] = ()
     most: int = 0
+    single_pass: bool = False  # not persistent, and goes over its rows once
 
     @property
     def reads_once(self) -> bool:
-        """Whether it reads everything before it stores anything, whatever the sizes."""
-        return self.domain.r is None or (self.persistent and self.longer is None)
+        """Whether it reads each element once, before it stores anything there, whatever the sizes."""
+        return self.domain.r is None or (self.persistent and self.longer is None) or self.single_pass
 
 
 def generate_kernel(group: FusionGroup, needed: Sequence[str], options: Options = DEFAULTS) -> KernelSource:
@@ -179,6 +180,7 @@ class _Printer(ReductionPrinter):
             self._bytes_moved(),
             sizes=tuple(sizes),
             largest=self.largest,
+            single_pass=self.domain.r is not None and not self.persistent and self.passes() <= 1,
         )
 
     def _bytes_moved(self) -> int:

@@ -92,6 +92,7 @@ class ReductionPrinter(ValuePrinter):
             names = self._accumulate(reduce, operand, self._openings)
             self._accumulators[key] = names
             pending.append((reduce, key, names))
+        self._print_all(stores)
         for store in stores:
             self._store(store)
         self.indent = outer_indent

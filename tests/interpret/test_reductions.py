@@ -255,3 +255,12 @@ def test_a_mean_of_equal_numbers_is_that_number(count: int) -> None:
     results, _ = generated(lambda x: [x.mean(1), x.mean(), *torch.var_mean(x, 1, correction=0)], x)
     for result, expected in zip(results, (7.0, 7.0, 0.0, 7.0), strict=True):
         assert bool((result == expected).all())
+
+
+def test_a_single_pass_writes_over_what_it_reads() -> None:
+    def function(a: Tensor, w: Tensor) -> list[Tensor]:
+        product = a @ w
+        return [product.exp(), product.sin() + 1, product.sum(0)]
+
+    region = check(function, torch.randn(300, 8), torch.randn(8, 40))
+    assert "ext_mm" in region.plan.in_place.values()
