@@ -113,6 +113,7 @@ class GraphPanel(QWidget):
         self.canvas.background_clicked.connect(self.background_clicked)
         self.canvas.nodes_clicked.connect(self._nodes_clicked)
         self.canvas.box_toggled.connect(self._toggle)
+        self.canvas.reveal_requested.connect(self._reveal)
         self.canvas.jumping.connect(self._leave_view)
         for name, view in self._boxes.items():
             view.ready.connect(lambda region, made, anchor, name=name: self._boxes_made(name, region, made, anchor))
@@ -264,6 +265,12 @@ class GraphPanel(QWidget):
         if self.region is not None and self.grouping in self._boxes:
             self._leave_view()
             self._boxes[self.grouping].toggle(self.region, key, whole_stack=whole_stack)
+
+    def _reveal(self, name: str) -> None:
+        scene = self.canvas.scene
+        if self.region is not None and scene is not None and self.grouping in self._boxes:
+            self._leave_view()
+            self._boxes[self.grouping].reveal(self.region, scene.index[name])
 
     def _open_boxes(self) -> None:
         if self.region is not None and self.grouping in self._boxes:

@@ -303,3 +303,12 @@ def test_closed_fusion_groups_open_where_they_are(qtbot: QtBot, panel: GraphPane
         QTest.mouseClick(panel.canvas.viewport(), Qt.MouseButton.LeftButton, pos=was)
     assert scene_of(panel).nested.shown[list(box.members)].all()
     assert (mark_of(panel, box.key) - was).manhattanLength() <= 1
+
+
+def test_enter_opens_what_hides_the_selected_node(qtbot: QtBot, panel: GraphPanel) -> None:
+    scene = by_modules(qtbot, panel)
+    assert scene.box_of(scene.index["erf_2"]) >= 0
+    panel.canvas.select_nodes({"erf_2"})
+    with qtbot.waitSignal(panel.modules.ready, timeout=10_000):
+        QTest.keyClick(panel.canvas, Qt.Key.Key_Return)
+    assert scene_of(panel).nested.shown[scene.index["erf_2"]]

@@ -56,6 +56,7 @@ class GraphCanvas(CanvasView):
     hovered = Signal(str)  # a node's name, or "" when the mouse left it
     edge_clicked = Signal(str, str)  # producer and consumer, of two units
     nodes_clicked = Signal(object)  # frozenset of several nodes: a module, a cone, a pair
+    reveal_requested = Signal(str)  # a node that closed boxes hide
     box_toggled = Signal(str, bool)  # a module's key, and whether all of a stack is meant
     background_clicked = Signal()
 
@@ -442,8 +443,10 @@ class GraphCanvas(CanvasView):
             self.go_home()
 
     def _go_in(self, whole_stack: bool) -> None:
-        """Opens the selected box if it is closed, else goes to the first thing in it."""
-        scene, group = self._scene, self._marks.group
+        """Opens the selected box if it is closed, or what hides the selected node; else goes to what is first inside."""
+        scene, group, node = self._scene, self._marks.group, self._marks.node
+        if isinstance(scene, ModuleScene) and node >= 0 and scene.box_of(node) >= 0:
+            self.reveal_requested.emit(scene.layout.names[node])
         if scene is None or group < 0:
             return
         if isinstance(scene, ModuleScene) and scene.is_closed[group]:
