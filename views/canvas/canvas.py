@@ -443,7 +443,7 @@ class GraphCanvas(CanvasView):
             self.go_home()
 
     def _go_in(self, whole_stack: bool) -> None:
-        """Opens the selected box if it is closed, or what hides the selected node; else goes to what is first inside."""
+        """Opens the selected box, or what hides the selected node; goes to what is first in an open one."""
         scene, group, node = self._scene, self._marks.group, self._marks.node
         if isinstance(scene, ModuleScene) and node >= 0 and scene.box_of(node) >= 0:
             self.reveal_requested.emit(scene.layout.names[node])
