@@ -36,7 +36,7 @@ from compiler.provenance import provenance_of
 from compiler.report import Stage, Target
 from compiler.runtime.autotune import tune, worth_tuning
 from compiler.runtime.executable import gpu_launcher
-from compiler.runtime.padding_trials import time_padding
+from compiler.runtime.product_trials import time_bias, time_padding
 from compiler.schedule import Launch, Scheduled, schedule
 
 MAX_COMPILE_THREADS = 8
@@ -96,6 +96,7 @@ class KernelLibrary:
         self.tunes = binaries and target.local and options.autotune
         self.by_source: dict[KernelKey, CompiledKernel] = {}
         self._paddings: dict[tuple[Product, Padding], Choice | None] = {}
+        self._biases: dict[Product, tuple[float, float] | None] = {}
 
     def add(self, launches: Sequence[Launch], on_progress: Callable[[float], None] | None = None) -> dict[str, str]:
         """Compile what is new among ``launches``; launch name -> kernel name."""
@@ -119,6 +120,12 @@ class KernelLibrary:
         if (product, padding) not in self._paddings:
             self._paddings[product, padding] = time_padding(product, padding, self.target)
         return self._paddings[product, padding]
+
+    def time_bias(self, product: Product) -> tuple[float, float] | None:
+        """A product with a bias and without, in µs, timed once; None where that cannot be."""
+        if product not in self._biases:
+            self._biases[product] = time_bias(product, self.target)
+        return self._biases[product]
 
     def _define(self, launch: Launch) -> CompiledKernel:
         source = launch.kernel
@@ -259,7 +266,7 @@ def compile_region(
             on_stage(StageEvent(title, name, begin + high * width, ms))
 
     with stage("lower", 0.0, 0.2):
-        graph = biases_apart(graph)
+        graph = biases_apart(graph, library.time_bias if library.tunes else None)
         if kind == "inference" and wants_channels_last(graph, target):
             graph = channels_last(graph)
         if options.pad_products:

@@ -54,8 +54,8 @@ def library_detail(node: torch.fx.Node) -> str:
     if "scaled_dot_product" in name:
         return "attention: a fused library kernel"
     words = _LIBRARY_WORDS.get(name, "")
-    padding = node.meta.get("padding", "")  # what compiler/padding.py chose, and why
-    return f"{words}; {padding}" if padding else words
+    # What compiler/padding.py and compiler/biases.py chose, and why.
+    return "; ".join(filter(None, (words, node.meta.get("padding", ""), node.meta.get("bias", ""))))
 
 
 def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str] | None:

@@ -1,4 +1,4 @@
-"""How long a product takes as it is and padded, on this machine's GPU, with the copies that padding needs."""
+"""How long products take on this machine's GPU: padded, with the copies that needs, and with and without a bias."""
 
 from __future__ import annotations
 
@@ -16,25 +16,41 @@ REPEATS = 7
 
 
 def time_padding(product: Product, padding: Padding, target: Target) -> Choice | None:
-    """Both ways, timed; None where they cannot be tried, for want of memory or of the GPU."""
+    """A product as it is and padded; None where that cannot be tried, for want of memory or of the GPU."""
+    times = _tried(lambda: _padding_times(product, padding, target), product)
+    return Choice(padding, *times, measured=True) if times is not None else None
+
+
+def time_bias(product: Product, target: Target) -> tuple[float, float] | None:
+    """A product with a bias of its columns and without, in µs; None where that cannot be tried."""
+    return _tried(lambda: _bias_times(product, target), product)
+
+
+def _tried(trial: Callable[[], tuple[float, float]], product: Product) -> tuple[float, float] | None:
     if product.device.type != "cuda":
         return None
     # Regions are compiled while Dynamo traces, when a new tensor would be a fake one.
     with _disable_current_modes(), torch.no_grad():
         try:
-            plain, padded = _timed(product, padding, target)
+            return trial()
         except torch.OutOfMemoryError:
             return None
         finally:
             torch.cuda.empty_cache()
-    return Choice(padding, plain, padded, measured=True)
 
 
-def _timed(product: Product, padding: Padding, target: Target) -> tuple[float, float]:
+def _bias_times(product: Product, target: Target) -> tuple[float, float]:
+    a, b = (_filled(x, product) for x in (product.a, product.b))
+    bias = torch.zeros(b.shape[-1], dtype=product.dtype, device=product.device)
+    flush = _flush(product, target)
+    return _microseconds(lambda: torch.addmm(bias, a, b), flush), _microseconds(lambda: torch.mm(a, b), flush)
+
+
+def _padding_times(product: Product, padding: Padding, target: Target) -> tuple[float, float]:
     a, b = (_filled(x, product) for x in (product.a, product.b))
     grown = [_grown(a, padding.m, padding.k), _grown(b, padding.k, padding.n)]
     multiply = torch.bmm if a.dim() == 3 else torch.mm
-    flush = torch.empty(2 * target.l2_bytes, dtype=torch.int8, device=product.device)
+    flush = _flush(product, target)
 
     def padded() -> torch.Tensor:
         left = grown[0] if product.free_a else _grown(a, padding.m, padding.k)
@@ -57,6 +73,11 @@ def _microseconds(run: Callable[[], torch.Tensor], flush: torch.Tensor) -> float
         times.append((begin, end))
     torch.cuda.synchronize()
     return float(statistics.median(begin.elapsed_time(end) for begin, end in times)) * 1e3
+
+
+def _flush(product: Product, target: Target) -> torch.Tensor:
+    """What fills the caches when it is written."""
+    return torch.empty(2 * target.l2_bytes, dtype=torch.int8, device=product.device)
 
 
 def _filled(operand: Operand, product: Product) -> torch.Tensor:
