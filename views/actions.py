@@ -40,6 +40,8 @@ class Commands:
     fit: Callable[[], object]
     zoom_in: Callable[[], object]
     zoom_out: Callable[[], object]
+    undo_view: Callable[[], object]
+    redo_view: Callable[[], object]
     back: Callable[[], object]
     forward: Callable[[], object]
     focus_units: Callable[[], object]
@@ -150,6 +152,9 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     add(view, "fit", "Fi&t the graph", "Ctrl+0", commands.fit)
     add(view, "zoom_in", "Zoom &in", "Ctrl+=", commands.zoom_in)
     add(view, "zoom_out", "Zoom &out", "Ctrl+-", commands.zoom_out)
+    add(view, "undo_view", "&Undo view", "Ctrl+Z", commands.undo_view)
+    add(view, "redo_view", "&Redo view", "Ctrl+Shift+Z", commands.redo_view)
+    view.addSeparator()
     add(view, "add_filter", "Fi&lter every panel…", "Ctrl+Shift+F", commands.add_filter)
     add(view, "clear_filters", "Show everything again", "Ctrl+Shift+X", commands.clear_filters)
     view.addSeparator()

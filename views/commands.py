@@ -44,6 +44,8 @@ def commands_of(window: MainWindow) -> Commands:
         fit=lambda: canvas().fit(),
         zoom_in=lambda: canvas().zoom_in(),
         zoom_out=lambda: canvas().zoom_out(),
+        undo_view=lambda: window.workspace.graph.undo_view(),
+        redo_view=lambda: window.workspace.graph.redo_view(),
         back=lambda: window.workspace.selection.back(),
         forward=lambda: window.workspace.selection.forward(),
         focus_units=lambda: window.workspace.reveal(0, window.workspace.units.table),

@@ -43,6 +43,7 @@ class GraphPanel(QWidget):
     layout_failed = Signal(object)
     numerics_requested = Signal()
     overlay_chosen = Signal(str)  # one of OVERLAYS
+    view_history_changed = Signal(bool, bool)  # can undo, can redo
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -119,8 +120,7 @@ class GraphPanel(QWidget):
             view.ready.connect(lambda region, made, anchor, name=name: self._boxes_made(name, region, made, anchor))
             view.failed.connect(self._boxes_failed)
         for keys, call in (
-            ("Ctrl+Z", self.undo_view), ("Ctrl+Shift+Z", self.redo_view), ("M", self._other_grouping),
-            ("[", self._open_boxes), ("]", self._close_boxes),
+            ("M", self._other_grouping), ("[", self._open_boxes), ("]", self._close_boxes),
         ):  # fmt: skip
             QShortcut(QKeySequence(keys), self, call, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
         self.set_theme(theme)
@@ -150,6 +150,7 @@ class GraphPanel(QWidget):
         for view in self._boxes.values():
             view.forget()
         self._history.clear()
+        self._tell_history()
         self.tabs.blockSignals(True)
         while self.tabs.count():
             self.tabs.removeTab(0)
@@ -219,6 +220,11 @@ class GraphPanel(QWidget):
         if self.region is not None:
             self._request(self.region)
 
+    @property
+    def view_history(self) -> tuple[bool, bool]:
+        """Whether there is a view to undo, and one to redo."""
+        return bool(self._history.before), bool(self._history.after)
+
     def undo_view(self) -> None:
         """Look as before the last change of grouping, open boxes, colours, or the last jump."""
         self._go_to_view(self._history.undo(self._view_state()))
@@ -237,8 +243,13 @@ class GraphPanel(QWidget):
         """The view is about to change in a way that can be undone."""
         if self._goal is None and self.canvas.isVisible():
             self._history.leave(self._view_state(kind))
+            self._tell_history()
+
+    def _tell_history(self) -> None:
+        self.view_history_changed.emit(*self.view_history)
 
     def _go_to_view(self, state: ViewState | None) -> None:
+        self._tell_history()
         if state is None:
             return
         self._set_grouping(state.grouping)

@@ -278,6 +278,7 @@ class MainWindow(QMainWindow):
             made.panels.add_message(message)
         self.messages.posted.connect(made.panels.add_message)
         made.message.connect(self.post)
+        made.graph.view_history_changed.connect(self._enable_view_actions)
         self.filters.follow(made.filters)
         made.region_changed.connect(self.toolbar.search.clear)
         made.panels.run.sample_requested.connect(lambda: self.open_path(str(samples()[0])))
@@ -462,6 +463,12 @@ class MainWindow(QMainWindow):
     def _enable_report_actions(self, on: bool) -> None:
         self.menus.enable(_REPORT_ACTIONS, on)
         self.menus.enable(tuple(name for name in self.menus.by_name if name.startswith("panel_")), on)
+        undo, redo = self._workspace.graph.view_history if on and self._workspace is not None else (False, False)
+        self._enable_view_actions(undo, redo)
+
+    def _enable_view_actions(self, can_undo: bool, can_redo: bool) -> None:
+        self.menus.enable(("undo_view",), can_undo)
+        self.menus.enable(("redo_view",), can_redo)
 
     def _layouts(self) -> Layouts:
         return self._workspace.graph.layout_bytes() if self._workspace is not None else dict

@@ -130,3 +130,31 @@ def test_the_end_of_long_work_is_announced_where_nobody_looks(
     focused[0] = False
     assert notifier.end("done")
     assert alerts == [window]
+
+
+def test_views_are_undone_from_the_menu_and_by_keys(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    undo, redo = (window.menus.by_name[name] for name in ("undo_view", "redo_view"))
+    assert not undo.isEnabled()
+    assert {"Ctrl+Z", "Ctrl+Shift+Z"} <= {keys for _, keys in window.menus.shortcuts()}
+    graph = window.workspace.graph
+    with qtbot.waitSignal(graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(160), "example:gpt2")
+    graph.overlays.setFocus()
+    qtbot.keyClick(graph.overlays, Qt.Key.Key_Down)
+    assert (undo.isEnabled(), redo.isEnabled()) == (True, False)
+    qtbot.keyClick(window.workspace.units.table, Qt.Key.Key_Z, CTRL)  # wherever the keyboard is
+    qtbot.waitUntil(lambda: graph.legend.kind == "decision", timeout=5_000)
+    assert (undo.isEnabled(), redo.isEnabled()) == (False, True)
+    redo.trigger()
+    qtbot.waitUntil(lambda: graph.legend.kind == "time", timeout=5_000)
+    assert (undo.isEnabled(), redo.isEnabled()) == (True, False)
+    window.toolbar.search.setText("add")
+    window.toolbar.search.setFocus()
+    qtbot.keyClicks(window.toolbar.search, "x")
+    qtbot.keyClick(window.toolbar.search, Qt.Key.Key_Z, CTRL)
+    assert graph.legend.kind == "time", "in a line of text the key undoes the typing"
+    window.show_start_page()
+    assert not undo.isEnabled()
+    window.show_workspace()
+    assert undo.isEnabled()

@@ -40,7 +40,6 @@ KEYS = (
     ("P", "The paths between two nodes; Ctrl+click selects a second one"),
     ("M", "Group by modules, or by fusion groups"),
     ("[, ]", "Open, close all boxes"),
-    ("Ctrl+Z, Ctrl+Shift+Z", "Undo and redo of the view"),
     ("+, -, 0, F", "Zoom, actual size, fit"),
 )
 
