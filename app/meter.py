@@ -11,6 +11,9 @@ from compiler.codegen.linemap import is_code, kernel_lines
 from compiler.report import Kernel, NodeKind, Report
 
 
+_OWN_MODES = ("compiled", "graph")  # which run the code that the report is about
+
+
 class Share(msgspec.Struct, frozen=True):
     """Parts of a whole. What is in neither ``exact`` nor ``inferred`` leads nowhere."""
 
@@ -38,7 +41,8 @@ class Meter(msgspec.Struct, frozen=True):
 def meter(report: Report) -> Meter:
     """Measure ``report``. Reads every text of its kernels, which for a large session takes a second."""
     kernels = _exactness(report)
-    traced = [event for trace in report.traces[-1:] for event in trace.events if event.lane != "cpu"]
+    traces = [trace for trace in report.traces if trace.mode in _OWN_MODES]
+    traced = [event for trace in traces[-1:] for event in trace.events if event.lane != "cpu"]
     if traced:
         units = _units(report, kernels)
         time = _share((event.duration_us, units.get(event.unit)) for event in traced)

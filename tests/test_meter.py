@@ -68,7 +68,8 @@ def test_traced_time_is_measured_time(report: Report) -> None:
         TraceEvent("gemm", 30.0, 60.0, "stream 7", unit=f"{region.name}/{region.extern_calls[0].name}"),
         TraceEvent("memset", 90.0, 10.0, "stream 7"),
     ]
-    report.traces = [Trace("graph", "NVIDIA H200", events, 100.0)]
+    others = [TraceEvent("triton_fused", 0.0, 80.0, "stream 7")]
+    report.traces = [Trace("graph", "NVIDIA H200", events, 100.0), Trace("inductor-graph", "NVIDIA H200", others, 80.0)]
     found = meter(report)
     assert found.time == Share(90.0, 0, 100.0)
     assert found.time_measured
