@@ -14,6 +14,7 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ class Session:
         self.report = report
         self._archive = archive
 
-    @property
+    @cached_property
     def meter(self) -> Meter | None:
         """How much of the report was traced back when it was saved; None in sessions of older versions."""
         from app.meter import Meter
@@ -79,6 +80,20 @@ class Session:
             return msgspec.json.decode(_read(self._archive, self.path, _METER), type=Meter)
         except msgspec.MsgspecError as error:
             raise _damaged(self.path, str(error)) from error
+
+    @cached_property
+    def layouts(self) -> dict[str, bytes]:
+        """The stored layouts by region."""
+        found = {region.name: self.layout(region.name) for region in self.report.regions}
+        return {name: layout for name, layout in found.items() if layout is not None}
+
+    def prepare(self) -> None:
+        """Read what a window shows first, as on another thread before it is shown.
+
+        Raises:
+            SessionError: it is damaged.
+        """
+        _ = self.layouts, self.meter
 
     def layout(self, region: str) -> bytes | None:
         """The stored layout of the region called ``region``, or None."""

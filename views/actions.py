@@ -9,6 +9,12 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu
 
 KEYS = tuple("1234567890-=")  # with Alt, the number row from left to right
+_REPORT_ACTIONS = (
+    "what_if", "check_numerics", "compare_file", "compare_before", "compare_compilers",
+    "save", "save_as", "export", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
+    "focus_units", "focus_graph", "focus_inspector", "focus_panels", "next_panel", "panel_before",
+    "pin", "add_filter", "clear_filters",
+)
 THEMES = {"system": "Like the system", "light": "Light", "dark": "Dark"}
 
 
@@ -73,6 +79,10 @@ class Actions:
         """Enable or disable these actions."""
         for name in names:
             self.by_name[name].setEnabled(on)
+
+    def enable_report(self, on: bool) -> None:
+        """Enable or disable what needs a report on screen."""
+        self.enable((*_REPORT_ACTIONS, *(name for name in self.by_name if name.startswith("panel_"))), on)
 
     def add_panels(self, titles: list[str], show: Callable[[int], object]) -> list[QAction]:
         """An action for each panel, with Alt and a key of the number row; ``show`` is given the panel's place."""

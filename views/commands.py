@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer
 
 from views.actions import Commands
 from views.dialogs import about_dialog, shortcuts_dialog
+from views.message_bar import Message
+from views.start_page import samples
 from views.style import focus
 
 if TYPE_CHECKING:
@@ -21,15 +26,15 @@ def commands_of(window: MainWindow) -> Commands:
 
     return Commands(
         open=window.ask_and_open,
-        import_trace=window.import_trace,
+        import_trace=lambda: _import_trace(window),
         save=window.session.save,
         save_as=window.session.save_as,
         next_report=lambda: window.tabs.step(1),
         close_report=lambda: window.close_document(window.session.current),
-        export=window.export_graph,
+        export=lambda: _export_graph(window),
         start_page=window.show_start_page,
         compile=window.compile,
-        cancel=window.escape,
+        cancel=lambda: _escape(window),
         what_if=lambda: window.compare_control.what_if(window.bridge, window.theme, window),
         check_numerics=window.check_numerics,
         compare_file=lambda: window.compare_control.with_session(),
@@ -57,7 +62,48 @@ def commands_of(window: MainWindow) -> Commands:
         clear_filters=lambda: window.workspace.filters.clear(),
         step_panel=lambda by: window.workspace.step_panel(by),
         set_theme=window.set_theme,
-        tour=window.take_tour,
+        tour=lambda: take_tour(window),
         about=lambda: about_dialog(window, window.theme, window.status.versions()).exec(),
         shortcuts=lambda: shortcuts_dialog(window, window.menus.shortcuts()).exec(),
     )
+
+
+def take_tour(window: MainWindow) -> None:
+    """Six steps over the report shown, or over the sample session where there is none."""
+    if not window.shows_report:
+        window.report_shown.connect(lambda: take_tour(window), Qt.ConnectionType.SingleShotConnection)
+        window.open_path(str(samples()[0]))
+        return
+    from views.guide import Guide, steps_of
+
+    steps = steps_of(window.workspace, window.toolbar.search)
+    QTimer.singleShot(0, window, lambda: Guide(window, steps, window.theme))
+
+
+def _import_trace(window: MainWindow) -> None:
+    """Ask for the folder of a log of torch, and open it."""
+    if path := window.dialogs.trace_folder():
+        window.open_path(path)
+
+
+def _export_graph(window: MainWindow) -> None:
+    """Ask for a place and write the graph there."""
+    graph = window.workspace.graph
+    path = window.dialogs.export_file(f"{graph.region.name}.svg") if graph.region is not None else ""
+    if not path:
+        return
+    try:
+        graph.export(Path(path))
+    except OSError as error:
+        window.post(Message("error", f"{path} cannot be written: {error}.", "Choose another folder."))
+
+
+def _escape(window: MainWindow) -> None:
+    """Cancel what goes on, else leave the search, else select nothing."""
+    if window.compile_control.is_busy:
+        window.compile_control.cancel()
+    elif window.toolbar.search.hasFocus():
+        window.toolbar.search.clear()
+        window.workspace.graph.canvas.setFocus()
+    elif window.shows_report:
+        window.workspace.selection.clear()

@@ -25,7 +25,7 @@ class FindControl(QObject):
     """Gathers the entries of a report off the GUI thread; the palette itself is made when first asked for."""
 
     def __init__(
-        self, window: QWidget, actions: Actions, workspace: Callable[[], Workspace | None], theme: Theme
+        self, window: QWidget, actions: Actions, workspace: Callable[[], Workspace], theme: Theme
     ) -> None:
         super().__init__(window)
         self._window = window
@@ -96,8 +96,6 @@ class FindControl(QObject):
             self._do(*target)
             return
         workspace = self._workspace()
-        if workspace is None:
-            return
         if entry.kind == "filter":
             workspace.filters.add(Filter(FilterKind(target[0]), target[1]))
         elif entry.kind == "source line":

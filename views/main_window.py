@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
@@ -16,7 +16,7 @@ from app.settings import Settings
 from app.sources.gallery import examples
 from compiler.report import Report
 from views.actions import build_menus
-from views.commands import commands_of
+from views.commands import commands_of, take_tour
 from views.compile_control import CompileControl, Request
 from views.compile_view import CompileView
 from views.dialogs import Dialogs
@@ -33,30 +33,27 @@ from views.notify import Notifier
 from views.progress_panel import ProgressPanel
 from views.recent import RecentSources
 from views.session_control import SessionControl
-from views.start_page import StartPage, samples
+from views.start_page import StartPage
 from views.status import StatusFields
 from views.style import application, apply_theme, system_is_dark
 from views.theme import Theme, by_name
 from views.toolbar import Toolbar
 from views.trace_import import TraceImport, is_trace
+from views.turns import Turns
 from views.worker_bridge import ClientFactory, WorkerBridge
 
 if TYPE_CHECKING:
     from app.meter import Meter
     from views.compare_control import CompareControl
     from views.index import RegionIndex
-    from views.numerics_control import NumericsControl
+    from views.report_panels import ReportPanels
     from views.run_control import RunControl
     from views.workspace import Workspace
 
+Step = Callable[[], object]
+
 _AFTER_PAINT_MS = 50
 _AT_ONCE = 1500  # nodes of a report whose look-ups take a frame or less
-_REPORT_ACTIONS = (
-    "what_if", "check_numerics", "compare_file", "compare_before", "compare_compilers",
-    "save", "save_as", "export", "run", "replay", "find", "find_next", "fit", "zoom_in", "zoom_out",
-    "focus_units", "focus_graph", "focus_inspector", "focus_panels", "next_panel", "panel_before",
-    "pin", "add_filter", "clear_filters",
-)
 
 
 class MainWindow(QMainWindow):
@@ -81,32 +78,29 @@ class MainWindow(QMainWindow):
         self._start_worker = start_worker
         self.settings = settings
         self._keep = keep
-        self._dialogs = dialogs or Dialogs(self)
+        self.dialogs = dialogs or Dialogs(self)
         self._theme = by_name(settings.theme, system_is_dark())
         apply_theme(application(), self._theme)
         self.setWindowTitle("Fusescope")
         self.setWindowIcon(icon("app", self._theme.accent))
         DroppedFiles(self).dropped.connect(self.open_path)
         self.resize(1440, 900)
-        self._workspace: Workspace | None = None
-        self._run_control: RunControl | None = None
-        self._preparing: Job | None = None
+        self._panels: ReportPanels | None = None
+        self._preparing: Job | Turns | None = None
         self._loaded: Report | None = None  # the one whose model the worker holds
-        self._compare: CompareControl | None = None
-        self._numerics: NumericsControl | None = None
         self.bridge = WorkerBridge(client_factory, self)
-        self.session = SessionControl(self._dialogs, self._layouts, self)
+        self.session = SessionControl(self.dialogs, self._layouts, self)
         self._build_widgets()
         self.traces = TraceImport(self)
-        self.compile_control = CompileControl(self.bridge, settings, self._dialogs.agree, self)
+        self.compile_control = CompileControl(self.bridge, settings, self.dialogs.agree, self)
         self.menus = build_menus(self, commands_of(self))
-        self.finder = FindControl(self, self.menus, lambda: self._workspace, self._theme)
+        self.finder = FindControl(self, self.menus, lambda: self.workspace, self._theme)
         self.menus.themes[settings.theme].setChecked(True)
         self.recent = RecentSources(settings, self.start_page, self.menus.recent, self.open_path)
         self.compile_view = CompileView(
             self.bridge, self.compile_control, self.toolbar, self.progress, self.status, Notifier(self)
         )
-        self.layouts = LayoutMenu(self.menus.layouts, settings, lambda: self.workspace.docks, self._dialogs, keep)
+        self.layouts = LayoutMenu(self.menus.layouts, settings, lambda: self.workspace.docks, self.dialogs, keep)
         self._connect()
         self.recent.show()
         self.show_start_page()
@@ -129,18 +123,13 @@ class MainWindow(QMainWindow):
 
     def open_report(self, report: Report, title: str, layouts: dict[str, bytes] | None = None) -> None:
         """Show ``report``, not saved yet; ``title`` is its source as the toolbar shows it."""
-        self._show_report(report, None, layouts or {}, modified=True, loaded=False)
+        self._show_report(report, None, layouts or {}, modified=True, known=None)
         self.toolbar.show_report(report)
         self.toolbar.source.setText(title)
 
     def show_session(self, session: Session) -> None:
         """Show a session read from a file."""
-        layouts = {}
-        for region in session.report.regions:
-            stored = session.layout(region.name)
-            if stored is not None:
-                layouts[region.name] = stored
-        self._show_report(session.report, session.path, layouts, modified=False, loaded=False, known=session.meter)
+        self._show_report(session.report, session.path, session.layouts, modified=False, known=session.meter)
         self.toolbar.show_report(session.report)
         self.recent.remember(str(session.path.resolve()))
 
@@ -160,8 +149,8 @@ class MainWindow(QMainWindow):
 
     def show_start_page(self) -> None:
         """Back to the gallery; the report stays loaded."""
-        if self._workspace is not None:
-            self._workspace.docks.show(False)
+        if self._panels is not None:
+            self.workspace.docks.show(False)
         self.filters.show_while_needed(False)
         self._stack.setCurrentWidget(self.start_page)
         self.start_page.setFocus()
@@ -177,16 +166,6 @@ class MainWindow(QMainWindow):
         self._enable_report_actions(True)
         self.toolbar.set_searchable(True)
 
-    def take_tour(self) -> None:
-        """Six steps over the report shown, or over the sample session where there is none."""
-        if self.session.report is None or self._stack.currentWidget() is self.start_page:
-            self.report_shown.connect(self.take_tour, Qt.ConnectionType.SingleShotConnection)
-            self.open_path(str(samples()[0]))
-            return
-        from views.guide import Guide, steps_of
-
-        QTimer.singleShot(0, self, lambda: Guide(self, steps_of(self.workspace, self.toolbar.search), self._theme))
-
     def post(self, message: Message) -> None:
         """Tell the user something without blocking."""
         self.messages.post(message)
@@ -200,23 +179,35 @@ class MainWindow(QMainWindow):
     @property
     def workspace(self) -> Workspace:
         """The panels of a report, made at the first question."""
-        if self._workspace is None:
-            self._workspace = self._make_workspace()
-        return self._workspace
+        return self._report_panels.workspace
 
     @property
     def run_control(self) -> RunControl:
         """Who drives the Run panel."""
-        assert self.workspace is not None
-        assert self._run_control is not None
-        return self._run_control
+        return self._report_panels.run
 
     @property
     def compare_control(self) -> CompareControl:
         """Who drives the Compare tab."""
-        assert self.workspace is not None
-        assert self._compare is not None
-        return self._compare
+        return self._report_panels.compare
+
+    @property
+    def _report_panels(self) -> ReportPanels:
+        """Imported at the first question, so that the window opens without them."""
+        if self._panels is None:
+            from views.report_panels import make_report_panels
+
+            self._panels = made = make_report_panels(self, self.dialogs, lambda: self._loaded)
+            self._stack.addWidget(made.workspace.graph)
+            made.workspace.graph.view_history_changed.connect(self._enable_view_actions)
+            made.numerics.checked.connect(self._numerics_checked)
+            self._enable_report_actions(self.shows_report)
+        return self._panels
+
+    @property
+    def shows_report(self) -> bool:
+        """Whether a report is on screen, and not the start page."""
+        return self.session.report is not None and self._stack.currentWidget() is not self.start_page
 
     @property
     def theme(self) -> Theme:
@@ -252,50 +243,6 @@ class MainWindow(QMainWindow):
         self.statusBar().addPermanentWidget(self.meter)
         self.status = StatusFields(self.statusBar(), self.bridge)
 
-    def _make_workspace(self) -> Workspace:
-        """The panels of a report, imported here so that the window opens without them."""
-        from views.compare_control import CompareControl
-        from views.numerics_control import NumericsControl
-        from views.run_control import RunControl
-        from views.warm_up import import_the_rest
-        from views.workspace import Workspace
-
-        Job(lambda cancelled: import_the_rest(), self).start()
-        made = Workspace(self, self._theme)
-        self._stack.addWidget(made.graph)
-        made.docks.restore(self.settings.window_state)
-        if state := self.settings.splitters.get("inspector"):
-            made.inspector.splitter.restoreState(state)
-        for dock in made.docks.all:
-            self.menus.docks.addAction(dock.toggleViewAction())
-        panels = made.panels
-        titles = [panels.title(place) for place in range(panels.count())]
-        actions = self.menus.add_panels(titles, lambda place: made.show_panel(panels.page(place)))
-        for button, action in zip(panels.rail.buttons, actions, strict=True):
-            button.set_keys(action.shortcut().toString())
-        self._enable_report_actions(self._stack.currentWidget() is not self.start_page)
-        for message in self.messages.history:
-            made.panels.add_message(message)
-        self.messages.posted.connect(made.panels.add_message)
-        made.message.connect(self.post)
-        made.graph.view_history_changed.connect(self._enable_view_actions)
-        self.filters.follow(made.filters)
-        made.region_changed.connect(self.toolbar.search.clear)
-        made.panels.run.sample_requested.connect(lambda: self.open_path(str(samples()[0])))
-        self._run_control = RunControl(self.bridge, made.panels.run, bool(samples()), self)
-        self._run_control.message.connect(self.post)
-        self._run_control.measured.connect(self.session.touch)
-        self._run_control.ended.connect(made.refresh)
-        self._numerics = NumericsControl(self.bridge, lambda: self._loaded, self)
-        self._numerics.message.connect(self.post)
-        self._numerics.checked.connect(self._numerics_checked)
-        made.graph.numerics_requested.connect(self.check_numerics)
-        self._compare = CompareControl(made.panels.compare, self.compile_control.start, self._dialogs, self)
-        self._compare.message.connect(self.post)
-        self._compare.compared.connect(lambda _: made.show_panel(made.panels.compare))
-        self._compare.show_requested.connect(lambda report: self.open_report(report, report.source))
-        return made
-
     def _connect(self) -> None:
         bar, start = self.toolbar, self.start_page
         bar.compile_requested.connect(self.compile)
@@ -310,7 +257,7 @@ class MainWindow(QMainWindow):
         self.progress.cancel_requested.connect(self.compile_control.cancel)
         start.open_requested.connect(self.ask_and_open)
         start.path_chosen.connect(self.open_path)
-        start.tour_requested.connect(self.take_tour)
+        start.tour_requested.connect(lambda: take_tour(self))
         start.example_chosen.connect(self._compile_example)
         self.traces.read.connect(lambda report: self.open_report(report, report.source))
         for control in (self.compile_control, self.session, self.traces):
@@ -328,16 +275,8 @@ class MainWindow(QMainWindow):
     # Reports
 
     def _show_report(
-        self,
-        report: Report,
-        path: Path | None,
-        layouts: dict[str, bytes],
-        *,
-        modified: bool,
-        loaded: bool,
-        known: Meter | None = None,
+        self, report: Report, path: Path | None, layouts: dict[str, bytes], *, modified: bool, known: Meter | None
     ) -> None:
-        self._loaded = report if loaded else self._loaded
         document = self.session.set_report(report, path, lambda: layouts, modified=modified)
         document.meter = known
         self._fill(document, layouts)
@@ -353,41 +292,56 @@ class MainWindow(QMainWindow):
         """Close a report, asking about what is not saved."""
         if document is None or not self.session.close_document(document) or self.session.current is not None:
             return
+        self._stop_preparing()
         if self.session.documents:
             self._show_document(self.session.documents[-1])
         else:
             self.show_start_page()
 
     def _fill(self, document: Document, layouts: dict[str, bytes]) -> None:
-        """Show a document: a small one at once, a large one when its look-ups are made off the GUI thread."""
+        """Show a document: a small one at once, a large one in turns, when its look-ups are made on another thread."""
         from views.index import indexes_of
 
+        self._stop_preparing()
         report = document.report
+        if sum(len(region.nodes) for region in report.regions) <= _AT_ONCE:
+            document.indexes = document.indexes or indexes_of(report)
+            for step in self._steps(document, layouts, document.indexes):
+                step()
+        elif document.indexes is not None:
+            self._preparing = Turns(self._steps(document, layouts, document.indexes), self).start()
+        else:
+            self.statusBar().showMessage(f"Opening {document.name}…")
+            job = Job(lambda cancelled: indexes_of(report), self)
+            job.done.connect(lambda indexes: self._indexed(document, layouts, indexes))
+            self._preparing = job.start()
+
+    def _stop_preparing(self) -> None:
         if self._preparing is not None:
             self._preparing.cancel()
             self._preparing = None
-        if document.indexes is not None or sum(len(region.nodes) for region in report.regions) <= _AT_ONCE:
-            self._filled(document, layouts, document.indexes or indexes_of(report))
-            return
-        self.statusBar().showMessage(f"Opening {document.name}…")
-        job = Job(lambda cancelled: indexes_of(report), self)
-        job.done.connect(lambda indexes: self._filled(document, layouts, indexes))
-        self._preparing = job.start()
 
-    def _filled(self, document: Document, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> None:
-        self._preparing = None
+    def _indexed(self, document: Document, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> None:
         document.indexes = indexes
+        self._preparing = Turns(self._steps(document, layouts, indexes), self).start()
+
+    def _steps(self, document: Document, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> list[Step]:
+        """What shows a document, each step short enough for a frame."""
         report = document.report
-        if document is not self.session.current:
-            return
+        return [
+            lambda: self.workspace.set_report(report, layouts, indexes),
+            lambda: self.run_control.set_report(report, loaded=report is self._loaded),
+            lambda: self.finder.set_report(report),
+            lambda: self.compare_control.set_report(report),
+            lambda: self.meter.set_report(report, document.meter),
+            self.show_workspace,
+            lambda: self._filled(report),
+        ]
+
+    def _filled(self, report: Report) -> None:
+        self._preparing = None
         self.statusBar().clearMessage()
-        self.workspace.set_report(report, layouts, indexes)
-        self.finder.set_report(report)
-        self.run_control.set_report(report, loaded=report is self._loaded)
-        self.compare_control.set_report(report)
         self.status.target.setText(f"Target: {report.target.title}")
-        self.meter.set_report(report, document.meter)
-        self.show_workspace()
         if not report.regions:
             self.post(Message("warning", "This report has no compiled region.", "The model may run no tensor op."))
         gc.freeze()  # a report is half a million objects: the collector must not walk over them again and again
@@ -396,15 +350,16 @@ class MainWindow(QMainWindow):
     def _compiled(self, report: Report, request: Request) -> None:
         self.messages.clear()
         before = self.session.report
-        self._show_report(report, None, {}, modified=True, loaded=True)
+        self._loaded = report
+        self._show_report(report, None, {}, modified=True, known=None)
         if request.compare and before is not None:
             self.compare_control.pair(before, report)
         self.recent.remember(request.source)
 
     def check_numerics(self) -> None:
         """Compare every group of the report shown with float64."""
-        if self._numerics is not None and self.session.report is not None:
-            self._numerics.check(self.session.report)
+        if self._panels is not None and self.session.report is not None:
+            self._panels.numerics.check(self.session.report)
 
     def _numerics_checked(self, report: Report) -> None:
         self.session.touch(report)
@@ -423,47 +378,20 @@ class MainWindow(QMainWindow):
 
     def _unload(self) -> None:
         self._loaded = None
-        if self._run_control is not None:
-            self._run_control.release()
+        if self._panels is not None:
+            self._panels.run.release()
 
     # Small things
 
-    def import_trace(self) -> None:
-        """Ask for the folder of a log of torch, and open it."""
-        if path := self._dialogs.trace_folder():
-            self.open_path(path)
-
     def ask_and_open(self) -> None:
         """Ask for a file and open it."""
-        path = self._dialogs.open_file()
+        path = self.dialogs.open_file()
         if path:
             self.open_path(path)
 
-    def export_graph(self) -> None:
-        """Ask for a place and write the graph there."""
-        region = self.workspace.graph.region
-        path = self._dialogs.export_file(f"{region.name}.svg") if region is not None else ""
-        if not path:
-            return
-        try:
-            self.workspace.graph.export(Path(path))
-        except OSError as error:
-            self.post(Message("error", f"{path} cannot be written: {error}.", "Choose another folder."))
-
-    def escape(self) -> None:
-        """Cancel what goes on, else leave the search, else select nothing."""
-        if self.compile_control.is_busy:
-            self.compile_control.cancel()
-        elif self.toolbar.search.hasFocus():
-            self.toolbar.search.clear()
-            self.workspace.graph.canvas.setFocus()
-        elif self._workspace is not None:
-            self._workspace.selection.clear()
-
     def _enable_report_actions(self, on: bool) -> None:
-        self.menus.enable(_REPORT_ACTIONS, on)
-        self.menus.enable(tuple(name for name in self.menus.by_name if name.startswith("panel_")), on)
-        undo, redo = self._workspace.graph.view_history if on and self._workspace is not None else (False, False)
+        self.menus.enable_report(on)
+        undo, redo = self.workspace.graph.view_history if on and self._panels is not None else (False, False)
         self._enable_view_actions(undo, redo)
 
     def _enable_view_actions(self, can_undo: bool, can_redo: bool) -> None:
@@ -471,7 +399,7 @@ class MainWindow(QMainWindow):
         self.menus.enable(("redo_view",), can_redo)
 
     def _layouts(self) -> Layouts:
-        return self._workspace.graph.layout_bytes() if self._workspace is not None else dict
+        return self.workspace.graph.layout_bytes() if self._panels is not None else dict
 
     def _retitle(self) -> None:
         self.setWindowTitle(f"{self.session.name}[*] · Fusescope")
@@ -488,8 +416,8 @@ class MainWindow(QMainWindow):
         parts = (self.toolbar, self.messages, self.progress, self.start_page, self.finder, self.meter, self.tabs)
         for part in (*parts, self.filters.bar):
             part.set_theme(theme)
-        if self._workspace is not None:
-            self._workspace.set_theme(theme)
+        if self._panels is not None:
+            self.workspace.set_theme(theme)
 
     # Qt events
 
@@ -505,11 +433,11 @@ class MainWindow(QMainWindow):
         if not self.session.may_leave():
             event.ignore()
             return
-        if self._workspace is not None:
-            self._workspace.panels.run.stop()
-            self._workspace.graph.cancel_jobs()
-            self.settings.window_state = self._workspace.docks.state()
-            self.settings.splitters["inspector"] = bytes(self._workspace.inspector.splitter.saveState().data())
+        if self._panels is not None:
+            self.workspace.panels.run.stop()
+            self.workspace.graph.cancel_jobs()
+            self.settings.window_state = self.workspace.docks.state()
+            self.settings.splitters["inspector"] = bytes(self.workspace.inspector.splitter.saveState().data())
         self.bridge.close()
         self.settings.geometry = bytes(self.saveGeometry().data())
         self.settings.last_target = str(self.toolbar.target.currentData() or self.settings.last_target)

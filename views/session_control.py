@@ -119,7 +119,7 @@ class SessionControl(QObject):
         """Read a session; ``opened`` follows, or a message that says what is wrong. The latest wish wins."""
         if self._opening is not None:
             self._opening.cancel()
-        job = Job(lambda cancelled: open_session(path), self)
+        job = Job(lambda cancelled: _read(path), self)
         job.done.connect(self._opened)
         job.failed.connect(lambda error: self._failed(path, error))
         self._opening = job.start()
@@ -204,6 +204,12 @@ class SessionControl(QObject):
             text = f"{path.name} cannot be opened: {type(error).__name__}."
             self.message.emit(Message("error", text, "It may be damaged; compile its source again.", str(error)))
         self.open_failed.emit(str(path))
+
+
+def _read(path: Path) -> Session:
+    session = open_session(path)
+    session.prepare()
+    return session
 
 
 def suggested_name(report: Report) -> str:

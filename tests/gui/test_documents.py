@@ -77,6 +77,31 @@ def test_the_same_file_opens_once(make_window: MakeWindow, qtbot: QtBot, tmp_pat
     assert len(window.session.documents) == 1
 
 
+def test_of_large_reports_only_the_last_wish_is_shown(make_window: MakeWindow, qtbot: QtBot) -> None:
+    """They are shown in turns: another report may be wanted, and one closed, before the last turn."""
+    window = make_window(worker=False)
+    show(qtbot, window, 1600, "example:first")
+    show(qtbot, window, 1700, "example:second")
+    first, second = window.session.documents
+    shown: list[str] = []
+    window.report_shown.connect(lambda: shown.append(window.workspace.graph.region.name))
+    for _ in range(3):
+        qtbot.keyClick(window, Qt.Key.Key_PageDown, CTRL)
+    with qtbot.waitSignal(window.report_shown, timeout=20_000):
+        pass
+    assert window.session.current is first
+    assert window.workspace.graph.regions == first.report.regions
+    assert window.status.target.text() == f"Target: {first.report.target.title}"
+    qtbot.wait(30)
+    assert len(shown) == 1, "the wishes before it ended early"
+    qtbot.keyClick(window, Qt.Key.Key_PageDown, CTRL)
+    window.session.discard_changes()
+    for document in (second, first):
+        window.close_document(document)
+    qtbot.wait(30)
+    assert window.start_page.isVisible(), "no turn of a closed report brings its panels back"
+
+
 def test_what_was_measured_keeps_its_tab() -> None:
     report = transformer_report(60)
     document = Document(report, None, True, dict)
