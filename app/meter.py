@@ -10,7 +10,6 @@ from app.lazy import peek_lines, peek_text
 from compiler.codegen.linemap import is_code, kernel_lines
 from compiler.report import Kernel, NodeKind, Report
 
-
 _OWN_MODES = ("compiled", "graph")  # which run the code that the report is about
 
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 class FindControl(QObject):
     """Gathers the entries of a report off the GUI thread; the palette itself is made when first asked for."""
 
-    def __init__(
-        self, window: QWidget, actions: Actions, workspace: Callable[[], Workspace], theme: Theme
-    ) -> None:
+    def __init__(self, window: QWidget, actions: Actions, workspace: Callable[[], Workspace], theme: Theme) -> None:
         super().__init__(window)
         self._window = window
         self._actions = actions
