@@ -30,9 +30,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.finder import Entry, find
+from views.jobs import Job
 from views.theme import Theme, mix
 
 _WIDTH, _ROW, _ROWS = 640, 40, 9
+_AT_ONCE = 3000  # entries that are searched in a fraction of a frame
 _HINT = "Find a node, kernel, op, module, source line or command"
 
 
@@ -116,6 +118,8 @@ class Palette(QFrame):
         self.setAccessibleName("Command palette")
         self._entries: list[Entry] = []
         self._before: QWidget | None = None  # who had the keyboard
+        self._job: Job | None = None
+        self._enter = False  # Enter came before what was typed was found: its first entry is meant
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(6)
@@ -190,7 +194,10 @@ class Palette(QFrame):
             self.list.setCurrentIndex(self.results.index(row))
             return True
         if key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._choose(self.list.currentIndex().row())
+            if self._job is not None:
+                self._enter = True
+            else:
+                self._choose(self.list.currentIndex().row())
             return True
         if key == Qt.Key.Key_Escape:
             self.close_palette()
@@ -198,8 +205,28 @@ class Palette(QFrame):
         return False
 
     def _search(self, text: str) -> None:
-        self.results.set_entries(find(text, self._entries))
-        if self.results.entries:
+        """Few entries at once, many on another thread; what was typed before is not looked for any more."""
+        if self._job is not None:
+            self._job.cancel()
+            self._job = None
+        self._enter = False
+        among = self._entries
+        if len(among) <= _AT_ONCE or not text.strip():
+            self._show(find(text, among))
+            return
+        self._job = Job(lambda cancelled: find(text, among), self)
+        self._job.done.connect(self._found)
+        self._job.start()
+
+    def _found(self, entries: list[Entry]) -> None:
+        self._job = None
+        self._show(entries)
+        if self._enter and self.isVisible():
+            self._choose(0)
+
+    def _show(self, entries: list[Entry]) -> None:
+        self.results.set_entries(entries)
+        if entries:
             self.list.setCurrentIndex(self.results.index(0))
 
     def _choose(self, row: int) -> None:

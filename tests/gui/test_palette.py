@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.finder import Entry
 from tests.fake_runs import lab_report
 from tests.gui.conftest import Answers, MakeWindow
+from views.palette import Palette
+from views.theme import light
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
@@ -57,6 +60,31 @@ def test_find_walk_and_go(make_window: MakeWindow, qtbot: QtBot) -> None:
     ask("theme dark")
     qtbot.keyClick(palette.line, Qt.Key.Key_Return)
     assert window.theme.is_dark
+
+
+def test_enter_waits_for_what_was_typed_among_many(qtbot: QtBot) -> None:
+    """They are searched on another thread: Enter must not choose what an earlier letter found."""
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(900, 700)
+    window.show()
+    palette = Palette(window, light())
+    palette.open([Entry("node", f"add_{i}", "aten.add.Tensor", ("region_0", f"add_{i}")) for i in range(9_000)])
+    assert palette.results.entries[0].title == "add_0", "what is there before anything is typed"
+    with qtbot.waitSignal(palette.chosen, timeout=5_000) as told:
+        qtbot.keyClicks(palette.line, "add_8765")
+        qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+        assert palette.isVisible()
+    assert told.args[0].title == "add_8765"
+    assert not palette.isVisible()
+    chosen: list[Entry] = []
+    palette.chosen.connect(chosen.append)
+    palette.open(palette._entries)
+    qtbot.keyClicks(palette.line, "add_77")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Escape)
+    qtbot.wait(100)
+    assert chosen == [], "Escape takes the Enter back"
 
 
 def test_commands_before_there_is_a_report(make_window: MakeWindow, qtbot: QtBot) -> None:
