@@ -10,6 +10,7 @@ from compiler.report import CudaGraph, InputRoute, Report, SkipReason, SourceLin
 from views import format as fmt
 from views.data_table import Column, DataTable, Record
 from views.index import RegionIndex
+from views.jobs import Job
 from views.lifecycle_chart import LifecycleChart
 from views.rows import Finding, FindingList
 from views.selection import Selection
@@ -40,6 +41,7 @@ class CudaGraphPanel(QWidget):
         super().__init__(parent)
         self._report: Report | None = None
         self._index: RegionIndex | None = None
+        self._checking: Job | None = None
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 8, 6)
@@ -81,7 +83,15 @@ class CudaGraphPanel(QWidget):
     def set_report(self, report: Report) -> None:
         """Another report."""
         self._report = report
-        self.check.set_findings([_finding(check) for check in capture_checks(report)])
+        if self._checking is not None:
+            self._checking.cancel()
+        self._checking = Job(lambda cancelled: [_finding(check) for check in capture_checks(report)], self)
+        self._checking.done.connect(self._checked)
+        self._checking.start()
+
+    def _checked(self, findings: list[Finding]) -> None:
+        self._checking = None
+        self.check.set_findings(findings)
 
     def set_region(self, index: RegionIndex) -> None:
         """Another region; where it was captured with the others, the facts are those of all."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from collections import Counter
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.layout.topology import TopologyLayout, layout_topology
@@ -59,6 +62,10 @@ class TopologyPage(QWidget):
         self.details.setFrameShape(QFrame.Shape.NoFrame)
         self.details.setFixedWidth(_DETAILS_WIDTH)
         row.addWidget(self.details)
+        self._details_due = QTimer(self)
+        self._details_due.setSingleShot(True)
+        self._details_due.setInterval(0)
+        self._details_due.timeout.connect(self._fill_details)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -82,7 +89,7 @@ class TopologyPage(QWidget):
         """Mark the nodes that a unit issued."""
         self._units = frozenset((f"{region}/{unit}",)) if unit else frozenset()
         self.view.show_units(self._units)
-        self._fill_details()
+        self._want_details()
 
     def _set_nodes(self, nodes: list[GraphNode]) -> None:
         if nodes is self._nodes:
@@ -96,7 +103,7 @@ class TopologyPage(QWidget):
         self._job = Job(lambda cancelled: layout_topology(nodes, cancelled=cancelled), self)
         self._job.done.connect(self._laid_out)
         self._job.start()
-        self._fill_details()
+        self._want_details()
 
     def _laid_out(self, layout: TopologyLayout) -> None:
         self._job = None
@@ -115,14 +122,14 @@ class TopologyPage(QWidget):
         self.view.set_scene(TopologyScene(self._nodes, layout, colors))
         self.view.choose(keep, reveal=False)
         self.view.show_units(self._units)
-        self._fill_details()
+        self._want_details()
 
     def _pointed(self, place: int) -> None:
         node = self._nodes[place] if 0 <= place < len(self._nodes) else None
         self.unit_hovered.emit(f"{node.region}/{node.unit}" if node is not None and node.unit else "")
 
     def _chosen(self, place: int) -> None:
-        self._fill_details()
+        self._want_details()
         node = self._nodes[place] if place >= 0 else None
         if node is not None and node.unit:
             self.unit_chosen.emit(node.region, node.unit)
@@ -136,6 +143,16 @@ class TopologyPage(QWidget):
         self._path = [*self._path, (node.name, self._nodes)]
         self._set_nodes(node.children)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """The facts of what was chosen while nobody saw them."""
+        super().showEvent(event)
+        self._want_details()
+
+    def _want_details(self) -> None:
+        """In a turn of their own, once for all that changed in this one, and only where they are seen."""
+        if self.isVisible():
+            self._details_due.start()
+
     def _fill_details(self) -> None:
         place = self.view.chosen
         page = Page()
@@ -147,12 +164,9 @@ class TopologyPage(QWidget):
         self.details.setWidget(page)
 
     def _fill_summary(self, page: Page) -> None:
-        kinds: dict[str, int] = {}
-        for node in self._nodes:
-            title = kind_title(node.kind)
-            kinds[title] = kinds.get(title, 0) + 1
+        kinds = Counter(node.kind for node in self._nodes)
         page.text(f"{fmt.plural(len(self._nodes), 'node')}. Click one to see its parameters.", "strong")
-        page.facts((kind, fmt.count(count)) for kind, count in sorted(kinds.items(), key=lambda item: -item[1]))
+        page.facts((kind_title(kind), fmt.count(count)) for kind, count in kinds.most_common())
         path = sum(node.measured_us or 0.0 for node in self._nodes if node.critical)
         total = sum(node.measured_us or 0.0 for node in self._nodes)
         if path:

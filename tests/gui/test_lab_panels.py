@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt, QThreadPool
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.memory_plan import live_bytes, plan_rows
@@ -147,12 +147,18 @@ def test_topology_nodes_join_the_selection_both_ways(qtbot: QtBot, report: Repor
     with qtbot.waitSignal(panel.unit_chosen, timeout=2_000) as told:
         qtbot.mouseClick(view.viewport(), LEFT, pos=view.rect_in_view(place).center().toPoint())
     assert told.args == [nodes[place].region, nodes[place].unit]
+    qtbot.waitUntil(lambda: is_told(panel, nodes[place].name), timeout=2_000)
     last = next(i for i in reversed(range(len(nodes))) if nodes[i].unit)
     panel.show_selection(Selection("region_0", nodes[last].unit))
     assert view.chosen == last
     qtbot.waitUntil(lambda: view.viewport().rect().contains(view.rect_in_view(last).center().toPoint()))
     qtbot.keyClick(view, Qt.Key.Key_Left)
     assert view.chosen in nodes[last].dependencies
+
+
+def is_told(panel: CudaGraphPanel, text: str) -> bool:
+    """Whether the facts beside the topology say ``text``."""
+    return any(text in part.text() for part in panel.topology.details.findChildren(QLabel))
 
 
 def test_inputs_and_their_routes_as_csv(qtbot: QtBot, report: Report) -> None:
@@ -178,6 +184,7 @@ def test_the_check_list_can_be_walked_by_keyboard(qtbot: QtBot, report: Report) 
     panel.set_report(report)
     panel.set_region(RegionIndex(report, report.regions[0]))
     qtbot.mouseClick(panel.pages.button("check"), LEFT)
+    qtbot.waitUntil(lambda: bool(panel.check.findings), timeout=5_000)
     assert panel.check.findings[0].title == "Graph break: print() is called on a tensor."
     row = next(row for row in panel.check.rows() if row.finding.target)
     with qtbot.waitSignal(panel.node_chosen, timeout=2_000):
