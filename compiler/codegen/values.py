@@ -236,21 +236,13 @@ class ValuePrinter:
 
     def _masks(self, index: Expr) -> list[str]:
         """The tail masks of the axes that an index moves along."""
-        symbols = all_symbols(index)
-        result = []
-        for axis in self.domain.axes:
-            if any(v in symbols for v in axis.variables):
-                result.append(f"{axis.prefix}mask")
-        return result
+        return self._masks_along(all_symbols(index))
 
     def _masks_of_value(self, value: Value) -> list[str]:
-        found: list[str] = []
-        for v in _same_point(value):
-            if isinstance(v, Load):
-                found.extend(self._masks(v.index))
-            elif isinstance(v, IndexValue):
-                found.extend(self._masks(v.expr))
-        return found
+        return self._masks_along(_varies_along(value))
+
+    def _masks_along(self, variables: set[LoopVar]) -> list[str]:
+        return [f"{axis.prefix}mask" for axis in self.domain.axes if not variables.isdisjoint(axis.variables)]
 
     def _store(self, store: Store) -> None:
         if isinstance(store.value, Scatter):
@@ -375,20 +367,29 @@ def _spread(text: str, index: Expr, shape: str) -> str:
 
 def all_symbols(index: Expr) -> set[LoopVar]:
     """The loop variables an index depends on, through indirect indices too."""
-    found: set[LoopVar] = set()
-    for part in _index_parts(index):
-        found |= {s for s in part.free_symbols if isinstance(s, LoopVar)}
-    return found
+    return _loop_variables(index).union(*(_varies_along(value) for value in indirect_values(index)))
 
 
-def _index_parts(index: Expr) -> Iterator[Expr]:
-    yield index
-    for value in indirect_values(index):
-        for below in _same_point(value):
-            if isinstance(below, Load):
-                yield below.index
-            elif isinstance(below, IndexValue):
-                yield below.expr
+def _varies_along(root: Value) -> set[LoopVar]:
+    """The loop variables that a value depends on: a scan on the one it runs along too, whatever is scanned, and a
+    reduction on all of its operand's but those reduced over."""
+    found: dict[int, set[LoopVar]] = {}
+    for value in walk(root):
+        along: set[LoopVar] = set().union(*(found[id(child)] for child in children(value)))
+        if isinstance(value, Load):
+            along |= _loop_variables(value.index)
+        elif isinstance(value, IndexValue):
+            along |= _loop_variables(value.expr)
+        elif isinstance(value, Scan):
+            along.add(value.rvar)
+        elif isinstance(value, Reduce):
+            along.difference_update(value.rvars)
+        found[id(value)] = along
+    return found[id(root)]
+
+
+def _loop_variables(expr: Expr) -> set[LoopVar]:
+    return {s for s in expr.free_symbols if isinstance(s, LoopVar)}
 
 
 def _same_point(root: Value) -> Iterator[Value]:

@@ -101,6 +101,14 @@ def test_nan_wins_and_the_first_extremum_counts() -> None:
     check(lambda x: [x.argmax(1), x.amax(1), x.argmin(1)], rows)
 
 
+@pytest.mark.parametrize("rows", [7, 700])
+def test_what_lies_beyond_the_last_row_is_no_position(rows: int) -> None:
+    """A block may hold more rows than there are, and what is reduced there need not lie within any table."""
+    whole, table = torch.randint(1, 10, (rows, 7)), torch.randn(9)
+    check(lambda i, t: t[(9 - i).amin(1)], whole, table)
+    check(lambda i, t: t[(9 - i).amin(1, keepdim=True)] + i, whole, table)
+
+
 WAYS: dict[str, tuple[tuple[int, int], int]] = {
     "a short row in registers": ((7, 100), 1),
     "a row of exactly a block": ((5, 256), 1),

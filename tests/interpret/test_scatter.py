@@ -79,6 +79,8 @@ def test_masks() -> None:
     fused(lambda x: put(x, [x[:, 0] > 0], x.new_full((), 2.0), True), x)
     fused(lambda x: put(x.masked_fill(x > 0.5, -1.0), [None, x[0] > 0], x.new_zeros(1)), x)
     fused(lambda x, s: [x.masked_scatter(x > 0, s), x.masked_scatter(x[:, :1] > 0, s.t())], x, x * 2)
+    for one in (True, False):  # the scan of one mask for all elements still numbers them
+        fused(lambda x, m, s: x.masked_scatter(m, s), x[:, :5].clone(), torch.tensor(one), x[:, 1:].clone())
 
 
 def test_extrema_and_other_ways_to_combine() -> None:
