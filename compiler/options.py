@@ -60,7 +60,7 @@ class Options:
     persistent_inner: int = option(
         8192,
         "The longest contiguous row that a reduction keeps in registers, in elements; longer ones are read again for "
-        "every pass. 0: none.",
+        "every pass. A softmax over rows of unknown length keeps at most 2,048. 0: none.",
         low=0,
         high=65536,
     )

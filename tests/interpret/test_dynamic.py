@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from compiler.backend import Session, fusescope
+from compiler.codegen.compile import CompiledKernel
 from compiler.ir import Extern, Lazy
 from compiler.lowering import registry
 from compiler.lowering.registry import Scope
@@ -325,6 +326,40 @@ def test_a_row_of_any_length_stays_in_registers_while_it_fits(name: str) -> None
     assert launch.kernel.longer is not None
     assert not launch.kernel.longer.persistent
     assert not launch.kernel.reads_once, "a long row is read again: nothing may be written over it"
+
+
+@pytest.mark.parametrize(
+    ("function", "blocks"),
+    [
+        (lambda x: x.softmax(1), [2048, 0, 0]),  # found online, maximum and sum take one pass
+        (lambda x: torch.layer_norm(x, [x.shape[1]]), [2048, 4096, 8192]),
+    ],
+)
+def test_long_rows_of_any_length_stay_in_registers_unless_one_pass_reduces_them(
+    function: Callable[[Tensor], Tensor], blocks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    original = KernelLibrary._for_rows
+
+    def for_rows(library: KernelLibrary, kernel: CompiledKernel, block: int) -> CompiledKernel:
+        made.append(block)
+        return original(library, kernel, block)
+
+    monkeypatch.setattr(KernelLibrary, "_for_rows", for_rows)
+    run, _ = compiled(function)
+    chosen = []
+    for length in (100, 2048, 2049, 8192):
+        made.clear()
+        x = torch.randn(3, length)
+        torch.testing.assert_close(run(x), function(x), rtol=2e-5, atol=2e-6)
+        chosen.append(made[0] if made else 0)  # one that was made for an earlier row is not made again
+    assert chosen == [0, *blocks]
+
+
+def test_a_row_of_known_length_stays_in_registers_whatever_reduces_it() -> None:
+    run, session = compiled(lambda x: x.softmax(1), dynamic=False)
+    run(torch.randn(3, 4000))
+    assert launches(session.regions[0])[0].kernel.persistent
 
 
 def test_a_row_of_any_length_that_is_passed_over_once_has_one_kernel() -> None:
