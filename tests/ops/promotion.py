@@ -1,7 +1,7 @@
 """Type promotion: ops of two operands over every pair of dtypes, with and without dimensions, against eager.
 
     python -m tests.ops.promotion --device cpu          kernels in Triton's interpreter, about 5 minutes
-    python -m tests.ops.promotion --device cuda
+    python -m tests.ops.promotion --device cuda --jobs 12
 
 op_db has four dtypes of an operator in the suite, and both operands in one. Prints what differs and exits with 1.
 """
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import torch
@@ -73,19 +75,25 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--ops", default="", help="only these, by commas")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with one op at a time")
     options = parser.parse_args(arguments)
     if options.device == "cpu":
         os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+    names = [n for n in options.ops.split(",") if n] or list(OPS)
     wrong = 0
-    for name in [n for n in options.ops.split(",") if n] or list(OPS):
-        faults = check_op(OPS[name], options.device)
-        wrong += len(faults)
-        print(f"{name}: {len(faults)} differ", *faults[:5], sep="\n  ", flush=True)
+    # Spawned: a forked process could not use the GPU.
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        found = pool.map(check_op, names, itertools.repeat(options.device))
+        for name, faults in zip(names, found, strict=True):
+            wrong += len(faults)
+            print(f"{name}: {len(faults)} differ", *faults[:5], sep="\n  ", flush=True)
     return 1 if wrong else 0
 
 
-def check_op(op: Op, device: str) -> list[str]:
+def check_op(name: str, device: str) -> list[str]:
     """What differs from eager over all pairs that the op takes, in words."""
+    torch.set_num_threads(1)  # there is a process for each core
+    op = OPS[name]
     pairs = [(title, a.to(device), b.to(device)) for title, a, b in operand_pairs() if _takes(op, a, b, device)]
     faults = []
     for start in range(0, len(pairs), TOGETHER):
