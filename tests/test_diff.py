@@ -15,6 +15,7 @@ from app.cli import run
 from app.diff import Diff, Status, compare
 from app.diff.kernels import plain, renamed
 from app.diff.nodes import match_nodes
+from app.diff.units import units_of
 from app.session import save_session
 from compiler.report import ExternCall, ExternReason, Node, Region, Report
 from tests.fake_reports import backward_region, transformer_region, transformer_report
@@ -208,6 +209,27 @@ def test_a_second_step_of_the_same_nodes_is_a_split(report: Report) -> None:
     other.regions[0].groups.append(msgspec.structs.replace(first, name="second_step", nodes=first.nodes[-1:]))
     (split,) = [g for g in compare(report, other).regions[0].groups if g.status is not Status.SAME]
     assert (split.status, split.a, set(split.b)) == (Status.SPLIT, [first.name], {first.name, "second_step"})
+
+
+def test_second_steps_on_both_sides_are_the_same(report: Report) -> None:
+    """As a sum in two steps: the second owns none of its nodes, and two units of each side are one by one the same."""
+    stepped = copy_of(report)
+    region = stepped.regions[0]
+    first, other = region.groups[:2]
+    region.groups += [
+        msgspec.structs.replace(first, name="second_step", nodes=first.nodes[-1:]),
+        msgspec.structs.replace(first, name="third_step", nodes=first.nodes[-1:]),
+        msgspec.structs.replace(other, name="of_both", nodes=[first.nodes[0], other.nodes[-1]]),
+    ]
+    found = compare(stepped, copy_of(stepped))
+    assert found.is_empty
+    assert all(group.a == group.b for group in found.regions[0].groups)
+    assert [name for group in found.regions[0].groups for name in group.a] == [unit.name for unit in units_of(region)]
+    changed = copy_of(stepped)
+    changed.regions[0].groups = [group for group in changed.regions[0].groups if group.name != "third_step"]
+    (left,) = [group for group in compare(stepped, changed).regions[0].groups if group.status is not Status.SAME]
+    assert left.status is Status.MOVED
+    assert set(left.a) - set(left.b) == {"third_step"}
 
 
 def test_a_view_counted_to_another_unit_moves_nothing(report: Report) -> None:

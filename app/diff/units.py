@@ -62,10 +62,16 @@ def compare_units(
         ],
     )
     inferred_a = {owner_a[match.a] for match in shared if not match.exact}
-    result = []
+    partner = {match.a: match.b for match in matches if match.a not in free}
+    parted = []
     for members in joined:
         in_a = [units_a[name[1:]] for name in members if name.startswith("a")]
         in_b = [units_b[name[1:]] for name in members if name.startswith("b")]
+        parted += _parted(in_a, in_b, partner)
+    place = {name: number for number, name in enumerate(units_a)}
+    parted.sort(key=lambda sides: place[sides[0][0].name] if sides[0] else len(place))
+    result = []
+    for in_a, in_b in parted:
         status, detail = _status(in_a, in_b)
         result.append(
             GroupDiff(
@@ -91,6 +97,33 @@ def second_steps(units: Iterable[Unit], owner: Mapping[str, str]) -> list[tuple[
         if owned and unit.name not in owned:
             found.append((unit.name, owner[unit.nodes[-1]]))
     return found
+
+
+def _parted(a: Sequence[Unit], b: Sequence[Unit], partner: Mapping[str, str]) -> list[tuple[list[Unit], list[Unit]]]:
+    """Units that belong together, parted into those that are one to one by all their nodes, and the rest.
+
+    Units that compute one node in two steps belong together, and so do others that share a node with one of them;
+    where the other side has the same units nothing was divided in another way. A rest of one side alone would be
+    taken for new: it stays with all the others.
+    """
+    theirs: dict[tuple[str, frozenset[str]], list[Unit]] = defaultdict(list)
+    known = set(partner.values())
+    for unit in b:
+        theirs[_kind(unit), frozenset(node for node in unit.nodes if node in known)].append(unit)
+    pairs: list[tuple[list[Unit], list[Unit]]] = []
+    rest_a: list[Unit] = []
+    for unit in a:
+        nodes = frozenset(partner[node] for node in unit.nodes if node in partner)
+        alike = theirs.get((_kind(unit), nodes)) if nodes else None
+        if alike:
+            pairs.append(([unit], [alike.pop(0)]))
+        else:
+            rest_a.append(unit)
+    paired = {unit.name for _, (unit,) in pairs}
+    rest_b = [unit for unit in b if unit.name not in paired]
+    if bool(rest_a) != bool(rest_b):
+        return [(list(a), list(b))]
+    return [*pairs, (rest_a, rest_b)] if rest_a else pairs
 
 
 def _components(names: Sequence[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:
