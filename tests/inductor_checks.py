@@ -1,4 +1,4 @@
-"""What must hold of every report of Inductor's, said of one report: its faults, none where it is sound."""
+"""What must hold of every report of Inductor's: that it has no faults, and the structure of any other's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,22 @@ from collections.abc import Iterator
 from app.diff import compare
 from compiler.inductor.kernels import kernels_in, launches_in
 from compiler.report import Region, Report
+
+# What the structure of two reports of one model may differ in. This machine's target says that it is, and how many
+# registers it has, which a named one's record leaves to the default; what was compiled without its GPU has notes on it.
+ONLY_ON_GPU = {".target.local", ".target.registers"}
+ONLY_WITHOUT_GPU = {".notes", ".notes[]", ".target.source"}
+MEASURED = (".measurements", ".traces", ".regions[].cuda_graph.")  # only runs fill them
+
+
+def shape_of(value: object, path: str = "") -> set[str]:
+    """The paths of all fields in a report's plain data, whatever their values: lists and maps by name as one."""
+    if isinstance(value, dict):
+        by_name = path.endswith((".line_nodes", ".ir_lines", ".config", ".versions"))
+        return {path}.union(*(shape_of(v, path if by_name else f"{path}.{k}") for k, v in value.items()))
+    if isinstance(value, list):
+        return {path}.union(*(shape_of(v, f"{path}[]") for v in value))
+    return {path}
 
 
 def faults(report: Report) -> list[str]:

@@ -26,6 +26,7 @@ from compiler.inductor.patching import replaced
 from compiler.inductor.run import InductorRun, code_only, inductor_backend
 from compiler.pipeline import compile_model
 from compiler.targets import TARGETS, cpu_target, resolve
+from tests.inductor_checks import shape_of
 
 pytest.importorskip("triton", reason="kernels are Triton's")
 TARGET = resolve("h100")
@@ -212,16 +213,6 @@ def test_kernels_in_cpp_for_the_cpu() -> None:
     assert {n for g in region.groups for n in g.nodes} >= {"sin", "add", "relu", "sum_1", "cos", "mul"}
     assert [call.op for call in region.extern_calls] == ["aten.mm.default"]
     assert {reason.rule for reason in region.cuda_graph.skip_reasons} == {"cpu_op"}
-
-
-def shape_of(value: object, path: str = "") -> set[str]:
-    """The paths of all fields in a report's plain data, whatever their values: lists and maps by name as one."""
-    if isinstance(value, dict):
-        by_name = path.endswith((".line_nodes", ".ir_lines", ".config", ".versions"))
-        return {path}.union(*(shape_of(v, path if by_name else f"{path}.{k}") for k, v in value.items()))
-    if isinstance(value, list):
-        return {path}.union(*(shape_of(v, f"{path}[]") for v in value))
-    return {path}
 
 
 def test_the_structure_is_that_of_every_torch(report: r.Report) -> None:

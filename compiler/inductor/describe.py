@@ -286,7 +286,11 @@ def _scheduler_nodes(facts: GraphFacts, units: Sequence[_Unit]) -> list[r.Schedu
 
 
 def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r.Node]) -> list[r.Refusal]:
-    """Each reason once for each pair of units; neighbours for which Inductor said nothing are told as such."""
+    """Each reason once for each pair of units; neighbours for which Inductor said nothing are told as such.
+
+    Units that compute parts of one node and nothing else (a split reduction's two steps) have no refusal: there are no
+    two nodes to show it between.
+    """
     owner = {member: unit for unit in units for member in unit.facts.members}
     position = {name: i for i, name in enumerate(by_name)}
     found: dict[tuple[str, str, str], r.Refusal] = {}
@@ -295,8 +299,10 @@ def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r
         first, second = (next((owner[m] for m in side if m in owner), None) for side in (fact.first, fact.second))
         if first is None or second is None or first is second or not first.nodes or not second.nodes:
             continue
-        a, b = _closest(first, second, by_name, position)
         said.add(frozenset((first.name, second.name)))
+        a, b = _closest(first, second, by_name, position)
+        if a == b:
+            continue
         key = (first.name, second.name, fact.words)
         if key not in found:
             found[key] = r.Refusal(a, b, rule_of(fact.words), fact.words, fact.bytes)
@@ -304,6 +310,8 @@ def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r
         if frozenset((first.name, second.name)) in said or not first.nodes or not second.nodes:
             continue
         a, b = _closest(first, second, by_name, position)
+        if a == b:
+            continue
         if first.launch is None or second.launch is None:
             one = first if first.launch is None else second
             rule, detail = r.RefusalRule.EXTERN, f"{one.name} is a library call ({one.facts.operation})"
@@ -317,7 +325,8 @@ def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r
 def _closest(
     first: _Unit, second: _Unit, by_name: Mapping[str, r.Node], position: Mapping[str, int]
 ) -> tuple[str, str]:
-    """A node of each, in the graph's order: those joined by an edge where some are."""
+    """A node of each, in the graph's order: those joined by an edge where some are; the same twice if there is just
+    one."""
     for one, other in ((first, second), (second, first)):
         members = set(one.nodes) - set(other.nodes)
         for name in other.nodes:

@@ -11,11 +11,8 @@ import torch
 
 from compiler.pipeline import compile_model
 from compiler.targets import resolve
-from tests.test_inductor import Small, shape_of
-
-# A target that is this machine's says so; what was compiled without its GPU has notes on that.
-ONLY_HERE = {".target.local"}
-ONLY_WITHOUT = {".notes", ".notes[]", ".target.source"}
+from tests.inductor_checks import ONLY_ON_GPU, ONLY_WITHOUT_GPU, shape_of
+from tests.test_inductor import Small
 
 
 @pytest.mark.gpu
@@ -32,5 +29,5 @@ def test_the_structure_is_that_of_a_report_without_a_gpu(training: bool) -> None
         training=training,
     ).report
     here, there = shape_of(msgspec.to_builtins(report)), set(fixture["training" if training else "inference"])
-    assert here - there <= ONLY_HERE
-    assert there - here <= ONLY_WITHOUT
+    assert here - there <= ONLY_ON_GPU
+    assert there - here <= ONLY_WITHOUT_GPU
