@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +13,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
+from torch._functorch import config as functorch_config
 from torch._inductor.graph import GraphLowering
+from torch._inductor.utils import fresh_cache
+from torch.compiler import config as compiler_config
 
 from compiler import report as r
 from compiler.dynamo_messages import DynamoFacts
@@ -213,6 +217,36 @@ def test_kernels_in_cpp_for_the_cpu() -> None:
     assert {n for g in region.groups for n in g.nodes} >= {"sin", "add", "relu", "sum_1", "cos", "mul"}
     assert [call.op for call in region.extern_calls] == ["aten.mm.default"]
     assert {reason.rule for reason in region.cuda_graph.skip_reasons} == {"cpu_op"}
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_torch_compile_has_cached_is_compiled_anew(training: bool) -> None:
+    """AOTAutograd takes a graph that this user compiled before from its cache, and Inductor is not called for it."""
+
+    def product(x: Tensor, w: Tensor) -> Tensor:
+        return x @ w  # a library's call alone: no C++ to compile
+
+    def call(function: Callable[..., Tensor]) -> None:
+        torch._dynamo.reset()
+        out = function(torch.ones(8, 16, requires_grad=training), torch.ones(16, 4, requires_grad=training))
+        if training:
+            out.sum().backward()
+
+    settings = (compiler_config, "force_disable_caches"), (functorch_config, "enable_autograd_cache")
+    run = InductorRun(cpu_target("x86_64", "a test"), {}, lambda event: None)
+    with (
+        fresh_cache(),
+        compiler_config.patch(force_disable_caches=False),
+        functorch_config.patch(enable_autograd_cache=True),
+    ):
+        before = [getattr(*setting) for setting in settings]
+        call(torch.compile(product))
+        hits = counters["aot_autograd"]["autograd_cache_hit"]
+        call(torch.compile(product))
+        assert counters["aot_autograd"]["autograd_cache_hit"] == hits + 1
+        call(torch.compile(product, backend=inductor_backend(run)))
+        assert [getattr(*setting) for setting in settings] == before
+    assert [region.kind for region in run.regions] == (["forward", "backward"] if training else ["inference"])
 
 
 def test_the_structure_is_that_of_every_torch(report: r.Report) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import fx
 
+from compiler.inductor.caches import without_caches
 from compiler.inductor.lines import LineTags
 from compiler.inductor.patching import replaced
 
@@ -98,10 +99,10 @@ def watch(facts: GraphFacts) -> Iterator[None]:
 
     watcher = _Watcher(facts)
     with ExitStack() as stack:
+        stack.enter_context(without_caches())
         stack.enter_context(
             config.patch(
                 {
-                    "force_disable_caches": True,  # a cache hit would skip what is watched
                     "_pre_fusion_custom_pass": watcher.before_fusion,
                     "_post_fusion_custom_pass": watcher.after_fusion,
                     "trace.provenance_tracking_level": 1,

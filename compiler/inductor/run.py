@@ -23,6 +23,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from compiler.backend import boxed, emptying
 from compiler.dynamo_messages import DynamoFacts
 from compiler.errors import CompileError
+from compiler.inductor.caches import without_caches
 from compiler.inductor.fake_gpu import DEVICE, fake_gpu
 from compiler.inductor.hooks import GraphFacts, watch
 from compiler.inductor.patching import replaced
@@ -127,7 +128,7 @@ def _inner_compile(
 
 @contextmanager
 def around_aot(run: InductorRun, texts: dict[str, str]) -> Iterator[None]:
-    """Step in where compile_fx hands its compilers and its partitioner to AOTAutograd."""
+    """Step in where compile_fx hands its compilers and its partitioner to AOTAutograd, whose cache is left alone."""
     from torch._dynamo.backends.common import AotAutograd
 
     real = AotAutograd.__call__
@@ -139,7 +140,7 @@ def around_aot(run: InductorRun, texts: dict[str, str]) -> Iterator[None]:
             aot.kwargs.update(_on_target(run, texts, dict(aot.kwargs)))
         return real(aot, gm, example_inputs, **keywords)
 
-    with replaced(AotAutograd, "__call__", call):
+    with without_caches(), replaced(AotAutograd, "__call__", call):
         yield
 
 
