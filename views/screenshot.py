@@ -55,20 +55,22 @@ def screenshot(
         raise ValueError(f"There is no view called '{view}'; there are {', '.join(VIEWS)}.")
     make_application()
     window = MainWindow(WorkerClient, Settings(theme=theme), start_worker=False)
-    window.resize(*size)
-    window.show()
-    if report is not None:
-        _show(window, report)
-        show_view(window, view)
-        if compare is not None and window.session.report is not None:
-            window.compare_control.pair(window.session.report, compare)
-            _wait(lambda: window.workspace.panels.compare.diff is not None, _LAYOUT_S)
-        if select:
-            _select(window, select)
-    _settle(_SETTLE_S)
-    pixmap = window.grab()
-    window.session.discard_changes()
-    window.close()
+    try:
+        window.resize(*size)
+        window.show()
+        if report is not None:
+            _show(window, report)
+            show_view(window, view)
+            if compare is not None and window.session.report is not None:
+                window.compare_control.pair(window.session.report, compare)
+                _wait(lambda: window.workspace.panels.compare.diff is not None, _LAYOUT_S)
+            if select:
+                _select(window, select)
+        _settle(_SETTLE_S)
+        pixmap = window.grab()
+    finally:
+        window.session.discard_changes()
+        window.close()
     if not pixmap.save(str(out), "PNG"):
         raise OSError(f"{out} cannot be written.")
 

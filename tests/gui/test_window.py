@@ -420,6 +420,8 @@ def test_screenshot_shows_what_was_selected(report: Report, tmp_path: Path, qtbo
     assert plain != chosen
     with pytest.raises(ValueError, match="no group, extern call or node called 'nobody'"):
         screenshot(report, tmp_path / "x.png", select="nobody")
+    left = [widget for widget in QApplication.topLevelWidgets() if widget.isVisible()]
+    assert not left, "a window left open takes the mouse from the next one"
 
 
 def test_first_window_needs_no_heavy_library() -> None:
