@@ -13,7 +13,7 @@ from app.filters import Kept
 from app.layout import GraphLayout, layout_region
 from app.layout.group_tree import build_group_tree
 from app.layout.module_tree import build_module_tree
-from app.overlays import OVERLAYS, overlay
+from app.overlays import OVERLAYS, Overlay, overlay
 from compiler.report import GraphBreak, Region, Report
 from views.box_view import BoxView
 from views.canvas import GraphCanvas, Minimap
@@ -28,6 +28,7 @@ from views.view_history import ViewHistory, ViewState
 from views.widgets import icon_button, label, recolor
 
 _ROOM_FOR_ZOOM = 760  # pixels
+_AT_ONCE = 1500  # nodes whose colours are found in a fraction of a frame
 GROUPINGS = {"fusion": "Fusion groups", "kernels": "Groups, closed", "modules": "Modules"}
 
 
@@ -58,6 +59,8 @@ class GraphPanel(QWidget):
         self._goal: ViewState | None = None  # of an undo whose layout is being made
         self._kept: dict[str, Kept] | None = None
         self._pinned = Selection()
+        self._colouring: Job | None = None
+        self._coloured: tuple[Region | None, str, Overlay | None] = (None, "decision", None)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -302,7 +305,7 @@ class GraphPanel(QWidget):
             self._waiting.setVisible(False)
             self.canvas.exchange_scene(made, anchor)
             self._mark_kept()
-            self.show_overlay(str(self.overlays.currentData()))
+            self._colour_again()
             self._arrive()
         else:
             self._display(made)
@@ -341,13 +344,40 @@ class GraphPanel(QWidget):
         self.canvas.pin_nodes(self._pinned.nodes if self._pinned.region == region.name else ())
 
     def show_overlay(self, kind: str) -> None:
-        """Colour the graph by one of OVERLAYS, from now on."""
+        """Colour the graph by one of OVERLAYS, from now on; of a large region the colours come a little later."""
         self.overlays.setCurrentIndex(self.overlays.findData(kind))
-        region = self.region
-        made = overlay(self._report, region, kind) if self._report is not None and region is not None else None
+        if self._colouring is not None:
+            self._colouring.cancel()
+            self._colouring = None
+        report, region = self._report, self.region
+        if report is None or region is None or kind == "decision":
+            self._colour(region, kind, None)
+        elif len(region.nodes) <= _AT_ONCE:
+            self._colour(region, kind, overlay(report, region, kind))
+        else:
+            job = Job(lambda cancelled: overlay(report, region, kind), self)
+            job.done.connect(lambda made: self._colour(region, kind, made))
+            self._colouring = job.start()
+
+    def _colour(self, region: Region | None, kind: str, made: Overlay | None) -> None:
+        if region is not self.region:
+            return  # it was left while its colours were looked for
+        self._coloured = (region, kind, made)
         self.canvas.set_overlay(made)
         self.legend.show_overlay(made)
         self._place_legend()
+
+    def _colour_again(self) -> None:
+        """The region is laid out otherwise, or it is another one."""
+        region, kind = self.region, str(self.overlays.currentData())
+        if self._coloured[0] is region and self._coloured[1] == kind:
+            self._colour(*self._coloured)
+        else:
+            self.show_overlay(kind)
+
+    def refresh(self) -> None:
+        """The report has grown: its times may have other colours."""
+        self.show_overlay(str(self.overlays.currentData()))
 
     def choose_overlay(self, kind: str) -> None:
         """As the user does: what is shown beside the graph follows."""
@@ -378,7 +408,7 @@ class GraphPanel(QWidget):
         """Stop layouts in progress, as when the window closes."""
         for view in self._boxes.values():
             view.cancel()
-        for job in self._jobs.values():
+        for job in (*self._jobs.values(), *([self._colouring] if self._colouring is not None else ())):
             job.cancel()
         self._jobs = {}
 
@@ -436,7 +466,7 @@ class GraphPanel(QWidget):
         self._waiting.setVisible(False)
         self._shown_grouping = self.grouping
         self.canvas.set_scene(scene)
-        self.show_overlay(str(self.overlays.currentData()))
+        self._colour_again()
         self._mark_kept()
         goal = self._goal
         self._goal = goal or self._view_state()  # going to the selection is no jump of its own

@@ -12,7 +12,7 @@ from views.jobs import Job
 from views.numerics_control import NumericsControl
 from views.run_control import RunControl
 from views.start_page import samples
-from views.warm_up import import_the_rest
+from views.warm_up import import_the_rest, paint_once
 from views.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class ReportPanels:
 def make_report_panels(window: MainWindow, dialogs: Dialogs, loaded: Callable[[], Report | None]) -> ReportPanels:
     """The panels of ``window``, connected to it; ``loaded`` is the report whose model the worker holds."""
     Job(lambda cancelled: import_the_rest(), window).start()
+    paint_once()
     workspace = _workspace(window)
     panels = workspace.panels
     run = RunControl(window.bridge, panels.run, bool(samples()), window)

@@ -66,6 +66,7 @@ class Workspace(QObject):
             return
         self._indexes = {region.name: RegionIndex(self._report, region) for region in self._report.regions}
         self.panels.set_report(self._report)
+        self.graph.refresh()
         self.filters.refresh()
         if self.index is not None:
             self._show_region(self.index)

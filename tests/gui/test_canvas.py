@@ -457,6 +457,31 @@ def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
     assert panel.canvas.grab().toImage() == plain
 
 
+def test_colours_of_a_large_region_are_found_on_another_thread(qtbot: QtBot) -> None:
+    report = lab_report(1800)
+    panel = GraphPanel(theme.light())
+    qtbot.addWidget(panel)
+    panel.resize(900, 600)
+    panel.show()
+    with qtbot.waitSignal(panel.laid_out, timeout=20_000):
+        panel.set_report(report, {})
+    panel.show_overlay("time")
+    panel.show_overlay("bytes")
+    assert panel.legend.kind == "decision", "not yet"
+    qtbot.waitUntil(lambda: panel.legend.kind != "decision", timeout=5_000)
+    assert panel.legend.kind == "bytes", "what is not wanted any more is not shown"
+    colours = panel.canvas.scene.group_color.tolist()
+    panel.show_grouping("modules")
+    qtbot.waitUntil(lambda: panel._shown_grouping == "modules", timeout=20_000)
+    panel.show_grouping("fusion")
+    assert panel.legend.kind == "bytes"
+    assert panel.canvas.scene.group_color.tolist() == colours, "another layout keeps the colours at once"
+    panel.show_overlay("dtype")
+    panel.show_overlay("decision")
+    qtbot.wait(100)
+    assert panel.legend.kind == "decision"
+
+
 def test_a_pan_at_another_scale_is_drawn_at_once(qtbot: QtBot, canvas: GraphCanvas) -> None:
     """A slow graph is shown scaled while it zooms; where that would show nothing of what is there, it is drawn."""
     assert canvas.scene is not None
