@@ -28,7 +28,9 @@ from views.jobs import Job
 from views.theme import Theme, mix
 from views.tokens import Lines, Span, line_spans, python_spans
 
-_CHUNK = 600  # lines put in at once, about 3 ms
+_FIRST = 200  # lines put in before anything is painted: more than a tall screen holds
+_PAUSE = 16  # milliseconds for painting those
+_CHUNK = 500  # lines put in at once after those, about 2 ms
 _SYNC_LIMIT = 1_500  # characters of Python lexed at once (about 3 ms); more is lexed off the GUI thread
 
 
@@ -51,11 +53,12 @@ class CodeView(QPlainTextEdit):
         self.setAccessibleName("Code")
         self._language = "python"
         self._python: Lines = []
-        self._coloured: set[int] = set()
+        self._prepared: set[int] = set()  # blocks that have their colours and keep their glyphs
+        self._ranges: dict[Span, QTextLayout.FormatRange] = {}  # lines of one text are much alike
         self._text = ""
-        self._waiting: list[str] = []  # lines not put in yet
+        self._line_count = 1
+        self._put_in = 0  # characters of the text that the document has
         self._filling = QTimer(self)
-        self._filling.setInterval(0)
         self._filling.timeout.connect(self._fill_on)
         self._marked: list[int] = []
         self._hinted: list[int] = []
@@ -63,7 +66,6 @@ class CodeView(QPlainTextEdit):
         self._hovered = 0
         self._job: Job | None = None
         self._gutter = _Gutter(self)
-        self.blockCountChanged.connect(self._place_gutter)
         self.updateRequest.connect(self._scrolled)
         self.set_theme(theme)
 
@@ -77,7 +79,8 @@ class CodeView(QPlainTextEdit):
             field: _format(getattr(theme.syntax, field))
             for field in ("keyword", "name", "type", "string", "number", "comment", "decorator", "operator")
         }
-        self._coloured.clear()
+        self._ranges.clear()
+        self._release(self._prepared)
         self._place_gutter()
         self._repaint()
 
@@ -88,14 +91,15 @@ class CodeView(QPlainTextEdit):
             self._job = None
         self._language = language
         self._python = []
-        self._coloured.clear()
+        self._prepared.clear()
+        self._ranges.clear()
         self._marked, self._hinted, self._reveal = [], [], 0
         self._text = text
-        lines = text.split("\n")
-        self._waiting = lines[_CHUNK:]
-        self.setPlainText("\n".join(lines[:_CHUNK]))
-        if self._waiting:
-            self._filling.start()
+        self._line_count = text.count("\n") + 1
+        self._put_in = _after_lines(text, 0, _FIRST)
+        self.setPlainText(text[: self._put_in])
+        if self._put_in < len(text):
+            self._filling.start(_PAUSE)
         else:
             self._filling.stop()
         self._place_gutter()
@@ -108,11 +112,13 @@ class CodeView(QPlainTextEdit):
                 self._job.start()
 
     def _fill_on(self) -> None:
+        self._filling.setInterval(0)
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
-        cursor.insertText("\n" + "\n".join(self._waiting[:_CHUNK]))
-        del self._waiting[:_CHUNK]
-        if not self._waiting:
+        until = _after_lines(self._text, self._put_in + 1, _CHUNK)
+        cursor.insertText(self._text[self._put_in : until])
+        self._put_in = until
+        if until == len(self._text):
             self._filling.stop()
         if self._reveal and self._reveal <= self.blockCount():
             self._show_line(self._reveal)
@@ -125,7 +131,7 @@ class CodeView(QPlainTextEdit):
     @property
     def line_count(self) -> int:
         """Lines of the whole text."""
-        return self.blockCount() + len(self._waiting)
+        return self._line_count
 
     def mark_lines(self, lines: Iterable[int], reveal: bool = True) -> None:
         """Highlight these lines (1-based), and scroll to the first where none of them is on screen."""
@@ -197,8 +203,8 @@ class CodeView(QPlainTextEdit):
         super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Colour the lines about to be seen, paint the highlights, then the text over them."""
-        self._colour_visible()
+        """Paint the highlights, then the text over them."""
+        self._release(self._prepared - {block.blockNumber() for block, _, _ in self._visible_blocks()})
         self._paint_highlights()
         super().paintEvent(event)
 
@@ -227,41 +233,60 @@ class CodeView(QPlainTextEdit):
         painter.fillRect(event.rect(), self._theme.surface)
         painter.setFont(self.font())
         marked = set(self._marked)
-        width = self._gutter.width() - 12
+        right, ascent = self._gutter.width() - 12, self.fontMetrics().ascent()
+        digit = self.fontMetrics().horizontalAdvance("9")
+        muted = mix(self._theme.muted, self._theme.surface, 0.35)
         for block, top, height in self._visible_blocks():
+            if top > event.rect().bottom():
+                break
+            if top + height < event.rect().top():
+                continue
             number = block.blockNumber() + 1
             if number in marked:
                 painter.fillRect(QRect(0, top, 3, height), self._theme.selection)
-            painter.setPen(self._theme.text if number in marked else mix(self._theme.muted, self._theme.surface, 0.35))
-            painter.drawText(QRect(0, top, width, height), Qt.AlignmentFlag.AlignRight, str(number))
+            painter.setPen(self._theme.text if number in marked else muted)
+            figures = str(number)
+            painter.drawText(right - digit * len(figures), top + ascent, figures)
         painter.end()
 
     def _lexed(self, lines: Lines) -> None:
         self._python = lines
-        self._coloured.clear()
+        self._release(self._prepared)
         self.viewport().update()
 
     def _visible_blocks(self) -> Iterable[tuple[QTextBlock, int, int]]:
+        """Each with its top and height in pixels. Colours come before the height: after it, they have all laid out anew."""
         block = self.firstVisibleBlock()
-        offset = self.contentOffset()
-        while block.isValid():
-            area = self.blockBoundingGeometry(block).translated(offset)
-            if area.top() > self.viewport().height():
-                return
-            yield block, round(area.top()), round(area.height())
+        top = self.contentOffset().y()
+        bottom = self.viewport().height()
+        while block.isValid() and top <= bottom:
+            self._prepare(block)
+            height = self.blockBoundingRect(block).height()
+            yield block, round(top), round(height)
+            top += height
             block = block.next()
 
     def _on_screen(self, lines: list[int]) -> bool:
         visible = {block.blockNumber() + 1 for block, _, _ in self._visible_blocks()}
         return not visible.isdisjoint(lines)
 
-    def _colour_visible(self) -> None:
-        for block, _, _ in self._visible_blocks():
-            number = block.blockNumber()
-            if number in self._coloured:
-                continue
-            self._coloured.add(number)
-            block.layout().setFormats([self._range(span) for span in self._spans(block)])
+    def _prepare(self, block: QTextBlock) -> None:
+        """Colour a line, and have it keep the glyphs that measuring it takes: painting would shape them again."""
+        number = block.blockNumber()
+        if number not in self._prepared:
+            self._prepared.add(number)
+            layout = block.layout()
+            layout.setCacheEnabled(True)
+            layout.setFormats([self._range(span) for span in self._spans(block)])
+
+    def _release(self, numbers: set[int]) -> None:
+        """Let lines forget what ``_prepare`` gave them: a long text read through would hold that of every line."""
+        for number in numbers:
+            layout = self.document().findBlockByNumber(number).layout()
+            layout.setCacheEnabled(False)
+            layout.setFormats([])
+            layout.clearLayout()
+        self._prepared = self._prepared - numbers
 
     def _spans(self, block: QTextBlock) -> list[Span]:
         if self._language == "python":
@@ -269,8 +294,10 @@ class CodeView(QPlainTextEdit):
         return line_spans(self._language, block.text())
 
     def _range(self, span: Span) -> QTextLayout.FormatRange:
-        made = QTextLayout.FormatRange()
-        made.start, made.length, made.format = span[0], span[1], self._formats[span[2]]
+        made = self._ranges.get(span)
+        if made is None:
+            made = self._ranges[span] = QTextLayout.FormatRange()
+            made.start, made.length, made.format = span[0], span[1], self._formats[span[2]]
         return made
 
     def _repaint(self) -> None:
@@ -292,6 +319,7 @@ class CodeView(QPlainTextEdit):
 class _Gutter(QWidget):
     def __init__(self, view: CodeView) -> None:
         super().__init__(view)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self._view = view
 
     def sizeHint(self) -> QSize:
@@ -305,3 +333,13 @@ def _format(color: QColor) -> QTextCharFormat:
     made = QTextCharFormat()
     made.setForeground(color)
     return made
+
+
+def _after_lines(text: str, start: int, count: int) -> int:
+    """The end of the ``count`` th line from ``start`` on, before its line feed; the end of the text if it has fewer."""
+    end = start - 1
+    for _ in range(count):
+        end = text.find("\n", end + 1)
+        if end < 0:
+            return len(text)
+    return end

@@ -16,6 +16,7 @@ from time import thread_time
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import numpy as np
+from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
 from compiler.report import Kernel
@@ -49,10 +50,12 @@ def timed(steps: Iterator[Callable[[], object]]) -> np.ndarray:
 
 def opening(panel: KernelPanel, kernel: Kernel) -> np.ndarray:
     """Every turn of the event loop until both texts are in."""
-    times = list(timed(iter([lambda: panel.show_kernel(kernel, [])])))
+    times = list(timed(iter([lambda: panel.show_kernel(kernel, [1])])))
     panes = (panel.first.code, panel.second.code)
     while any(code.blockCount() < code.line_count for code in panes):
-        times += list(timed(iter([lambda: None])))
+        started = thread_time()
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+        times.append((thread_time() - started) * 1e3)
     return np.array(times)
 
 
@@ -85,6 +88,7 @@ def measured(panel: KernelPanel, kernel: Kernel) -> dict[str, np.ndarray]:
         "mark another line and its partners": timed(partial(mark, frame) for frame in range(FRAMES)),
         "scroll by 3 lines, marked": scrolling(panel, 3),
         "hover another line": timed(partial(hover, frame) for frame in range(FRAMES)),
+        "open another kernel as long": opening(panel, long_kernel("other", len(kernel.ir_lines["ptx"]))),
     }
 
 

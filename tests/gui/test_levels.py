@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QTextCursor
+from PySide6.QtGui import QColor, QTextCursor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -18,7 +18,7 @@ from views.kernel_lines import KernelLines
 from views.kernel_panel import KernelPanel, kernel_facts
 from views.main_window import MainWindow
 from views.meter_bar import overall
-from views.theme import light
+from views.theme import dark, light
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -172,6 +172,39 @@ def test_a_long_text_arrives_in_parts_and_whole(qtbot: QtBot) -> None:
     code.set_code("short", "ptx")
     qtbot.wait(20)
     assert code.toPlainText() == "short"
+
+
+def test_only_lines_on_screen_hold_colours(qtbot: QtBot) -> None:
+    code = CodeView(light())
+    qtbot.addWidget(code)
+    code.resize(600, 400)
+    code.show()
+    text = "\n".join(f"\tadd.f32 %f{i}, %f1, %f2;" for i in range(2_000)) + "\n"
+    code.set_code(text, "ptx")
+    qtbot.waitUntil(lambda: code.blockCount() == 2_001, timeout=20_000)
+    assert code.toPlainText() == text
+
+    def coloured() -> list[int]:
+        blocks = [code.document().findBlockByNumber(number) for number in range(code.blockCount())]
+        return [block.blockNumber() for block in blocks if block.layout().formats()]
+
+    for first in (0, 700, 1_500, 3):
+        code.verticalScrollBar().setValue(first)
+        QApplication.processEvents()
+        seen = coloured()
+        assert seen[0] == first
+        assert seen == list(range(first, first + len(seen)))
+        assert 5 < len(seen) < 60
+
+    def colour_of(line: int) -> QColor:
+        ranges = code.document().findBlockByNumber(line - 1).layout().formats()
+        return ranges[0].format.foreground().color()
+
+    assert colour_of(6) == light().syntax.keyword
+    code.set_theme(dark())
+    QApplication.processEvents()
+    assert coloured() == list(range(seen[0], seen[0] + len(coloured())))
+    assert colour_of(6) == dark().syntax.keyword
 
 
 def test_a_line_of_the_model_lights_up_its_kernel_lines_and_the_meter_says_how_many_do(
