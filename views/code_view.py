@@ -255,7 +255,7 @@ class CodeView(QPlainTextEdit):
         self.viewport().update()
 
     def _visible_blocks(self) -> Iterable[tuple[QTextBlock, int, int]]:
-        """Each with its top and height in pixels. Colours come before the height: after it, they have all laid out anew."""
+        """Each with its top and height in pixels, coloured first: later, colours would have it laid out again."""
         block = self.firstVisibleBlock()
         top = self.contentOffset().y()
         bottom = self.viewport().height()
