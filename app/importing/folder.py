@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from app.importing.debug_folder import debug_report, graph_folders
 from app.importing.errors import ImportingError
 from app.importing.trace_log import is_trace_log, rank_of, read_trace_log
@@ -21,6 +23,20 @@ def import_traces(place: Path) -> Report:
     Raises:
         ImportingError: there is nothing of the kind, or it cannot be read.
     """
+    try:
+        report = _read(place)
+        msgspec.msgpack.encode(report)
+    except OSError as error:
+        raise ImportingError(f"{place} cannot be read: {error.strerror}.", "Check its name and permissions.") from error
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise ImportingError(
+            f"{place.name} has a number or a character that torch does not write, and no session can hold: {error}.",
+            "Record the log again.",
+        ) from error
+    return report
+
+
+def _read(place: Path) -> Report:
     if not place.exists():
         raise ImportingError(f"There is no {place}.", "Check the name, and the folder it is relative to.")
     if place.is_file():

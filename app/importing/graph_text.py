@@ -33,10 +33,12 @@ DTYPES: Mapping[str, tuple[str, int]] = MappingProxyType(
 )  # fmt: skip
 _TYPE = re.compile(r"^(?P<dtype>[a-z]+\d+\w*)\[(?P<sizes>[^\]]*)\](?:\[(?P<strides>[^\]]*)\])?(?P<device>[\w:]*)$")
 _PARAMETER = re.compile(r"^\s*(?P<name>\w+)(?:\s*:\s*\"(?P<type>[^\"]*)\")?\s*$")
-_STATEMENT = re.compile(
-    r"^(?P<name>\w+)(?:\s*:\s*\"(?P<type>[^\"]*)\")? = (?P<call>.+?)(?:;\s+(?:\w+ = )+None)?(?:\s+# .*)?$"
-)
-_PLACE = re.compile(r"^# File: (?P<file>.+?):(?P<line>\d+) in (?P<function>[^,]+)(?:, code: (?P<code>.*))?$")
+_STATEMENT = re.compile(r"^(?P<name>\w+)(?:\s*:\s*\"(?P<type>[^\"]*)\")? = (?P<call>.+)$")
+_DROPPED = re.compile(r"\s+(?:\w+ = )+None")  # what a statement needs no longer, after its ";"
+_MAX_DIMENSIONS = 64  # of a tensor in torch
+_MAX_DIGITS = 18  # of a size, which is a signed 64-bit number
+_MAX_PLACE = 2000  # characters; of a longer comment the rest is source code
+_PLACE = re.compile(r"^# File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>[^,]+)(?:, code: (?P<code>.*))?$")
 _CALL = re.compile(r"^(?P<target>[A-Za-z_][\w.]*)\((?P<args>.*)\)$", re.S)
 _GETITEM = re.compile(r"^(?P<of>\w+)\[(?P<index>.+)\]$")
 _ATTRIBUTE = re.compile(r"^self\.[\w.]+$")
@@ -64,7 +66,7 @@ def read_graph(text: str, region_kind: str) -> list[Node]:
             break
         match = _STATEMENT.match(line)
         if match is not None and "fx_pytree." not in match["call"]:
-            node = _node(match["name"], match["type"] or "", match["call"], provenance)
+            node = _node(match["name"], match["type"] or "", _call_of(match["call"]), provenance)
             if node is not None:
                 nodes[node.name] = node
     parameters = {name: _placeholder(name, type_, region_kind) for name, type_ in _signature(text)}
@@ -72,11 +74,18 @@ def read_graph(text: str, region_kind: str) -> list[Node]:
     return _with_costs(_linked(found))
 
 
+def _call_of(text: str) -> str:
+    """A statement's right side without its comment and without the names that it drops ("sin(x);  x = None  # …")."""
+    code = text.partition(" # ")[0].rstrip()
+    call, _, dropped = code.rpartition(";")
+    return call.rstrip() if call and _DROPPED.fullmatch(dropped) else code
+
+
 def read_type(text: str) -> TensorInfo | None:
     """A type such as "f32[8, s0][8, 1]cuda:0"; None for what is no tensor's."""
     match = _TYPE.match(text.strip())
     known = DTYPES.get(match["dtype"]) if match else None
-    if match is None or known is None:
+    if match is None or known is None or match["sizes"].count(",") >= _MAX_DIMENSIONS:
         return None
     shape = _sizes(match["sizes"])
     numbers = [size for size in shape if isinstance(size, int)]
@@ -86,7 +95,7 @@ def read_type(text: str) -> TensorInfo | None:
 
 def _sizes(text: str) -> list[int | str]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    return [int(part) if part.isdecimal() else part for part in parts]
+    return [int(part) if part.isdecimal() and len(part) <= _MAX_DIGITS else part for part in parts]
 
 
 def _body(text: str) -> Iterator[str]:
@@ -170,7 +179,7 @@ def _linked(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _provenance(comment: str) -> Provenance:
-    match = _PLACE.match(comment)
+    match = _PLACE.match(comment[:_MAX_PLACE])
     if match is None or is_torchs(match["file"]):
         return Provenance(exact=False)
     function = users_function(match["function"].strip())

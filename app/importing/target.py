@@ -9,6 +9,7 @@ from compiler.report import Target
 from compiler.targets import TARGETS, cpu_target
 
 _DEVICE = re.compile(r"DeviceProperties\((?P<fields>[^)]*)\)")
+_MAX_DIGITS = 9  # of any count that a GPU's properties have
 _FIELD = re.compile(r"(\w+)='?([\w.]+)'?")
 
 
@@ -24,7 +25,7 @@ def target_of(sources: Iterable[str]) -> Target:
 
 
 def _gpu(fields: dict[str, str]) -> Target:
-    arch: int | str = int(fields["cc"]) if fields.get("cc", "").isdecimal() else fields.get("cc", "")
+    arch: int | str = _number(fields, "cc") or fields.get("cc", "")
     count = _number(fields, "multi_processor_count")
     alike = [t for t in TARGETS.values() if t.arch == arch and t.multiprocessors == count]
     if len(alike) == 1:
@@ -50,4 +51,5 @@ def _gpu(fields: dict[str, str]) -> Target:
 
 
 def _number(fields: dict[str, str], name: str) -> int:
-    return int(fields[name]) if fields.get(name, "").isdecimal() else 0
+    text = fields.get(name, "")
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from app.importing.errors import ImportingError
 
 _HEAD = re.compile(r"^[VDIWEC]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ .*?:\d+\] (?P<metadata>\{.*)$")
@@ -115,10 +117,19 @@ def _message(head: str, body: list[str]) -> Message | None:
         metadata = json.loads(match["metadata"])
     except (ValueError, RecursionError):
         return None
-    if not isinstance(metadata, dict):
+    if not isinstance(metadata, dict) or not _is_plain(metadata):
         return None
     payload = "\n".join(body)
     expected = metadata.get("has_payload")
     if isinstance(expected, str) and hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest() != expected:
         return None
     return Message(metadata, payload)
+
+
+def _is_plain(metadata: dict[str, Any]) -> bool:
+    """Whether a session can hold it: numbers of 64 bits, characters that are whole."""
+    try:
+        msgspec.msgpack.encode(metadata)
+    except (OverflowError, UnicodeEncodeError, RecursionError):
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ def trace_report(log: TraceLog, notes: Sequence[str] = ()) -> Report:
     for message in log.messages:
         try:
             dynamo.take(message.metadata, message.payload)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             damaged += 1  # of another version's form
     told = [_LOST, *notes]
     if damaged:
@@ -172,9 +173,9 @@ def _versions(messages: Sequence[Message]) -> dict[str, str]:
                 continue
     for found in _metrics(messages):
         for name, key in (("torch", "pytorch_version"), ("triton", "triton_version"), ("python", "python_version")):
-            text = str(found.get(key) or "")
-            if text and name not in versions:
-                versions[name] = text.split()[0]
+            words = str(found.get(key) or "").split()
+            if words and name not in versions:
+                versions[name] = words[0]
     return versions
 
 
@@ -196,7 +197,7 @@ def _stages(
             ("Inductor", found.get("inductor_cumulative_compile_time_us")),
             ("generate", found.get("inductor_code_gen_cumulative_compile_time_us")),
         ]
-        known = [(name, float(us)) for name, us in clocks if isinstance(us, (int, float))]
+        known = [(name, float(us)) for name, us in clocks if isinstance(us, (int, float)) and math.isfinite(us)]
         for i, (name, us) in enumerate(known):
             within = known[i + 1][1] if i + 1 < len(known) else 0.0
             yield Stage(name, max(us - within, 0.0) / 1e3, region)

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _HANDLE = re.compile(r"\[Provenance debug handles\] (?P<handle>\S+)")
-_AOT_ID = re.compile(r"^# AOT ID: \['(?P<number>\d+)_(?P<kind>\w+)'\]", re.M)
+_AOT_ID = re.compile(r"^# AOT ID: \['(?P<number>\d{1,9})_(?P<kind>\w+)'\]", re.M)
 _FRAGMENT_NODE = re.compile(r"^#\s+%(?P<name>\w+) : .*= (?:call_function|call_method)\[")
 _FRAGMENT_READ = re.compile(r"^#\s+%(?P<name>\w+) : .*= PlaceHolder\[target=(?P<target>\w+)\]")
 _FRAGMENT_RETURN = re.compile(r"^#\s+return (?P<names>.+)$")
@@ -142,6 +142,7 @@ class _CallReader:
         self._functions = functions
         self._lines = lines
         self._handle = ""
+        self._within: set[str] = set()  # the partitions that are being read
 
     def read(self, body: Sequence[ast.stmt]) -> None:
         """Read these statements and those within them."""
@@ -155,12 +156,20 @@ class _CallReader:
                 continue
             partition = self._partition(statement)
             if partition is not None:
-                self.read(partition.body)
+                self._read_partition(partition)
                 continue
             step = self._step(statement)
             if step is not None:
                 self._program.steps.append(step)
             self._storage(statement)
+
+    def _read_partition(self, partition: ast.FunctionDef) -> None:
+        """Read it, unless it is being read: Inductor's never call themselves, but a damaged log's may."""
+        if partition.name in self._within:
+            return
+        self._within.add(partition.name)
+        self.read(partition.body)
+        self._within.discard(partition.name)
 
     def _partition(self, statement: ast.stmt) -> ast.FunctionDef | None:
         """The function behind ``self.partitions[0](args)``."""
@@ -216,6 +225,18 @@ _WIDTHS = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bf
            "complex64": 8, "complex128": 16, "bool": 1, "int8": 1, "uint8": 1}  # fmt: skip
 
 
+def _numbers(node: ast.expr) -> list[int]:
+    """The numbers of a tuple such as ``(8, 32)``.
+
+    Raises:
+        ValueError, TypeError: it is none, or something in it is no number.
+    """
+    numbers = list(ast.literal_eval(node))
+    if not all(isinstance(number, int) for number in numbers):
+        raise TypeError("a size is no number")
+    return numbers
+
+
 def _bytes(call: ast.Call) -> int:
     """Bytes of ``empty_strided_cuda(shape, stride, torch.dtype)``; 0 where a size is no number."""
     if len(call.args) < 3:
@@ -223,8 +244,8 @@ def _bytes(call: ast.Call) -> int:
     dtype = ast.unparse(call.args[2]).removeprefix("torch.")
     width = _WIDTHS.get(dtype, 1 if dtype.startswith("float8") else 0)
     try:
-        shape, stride = ast.literal_eval(call.args[0]), ast.literal_eval(call.args[1])
-    except ValueError:
+        shape, stride = _numbers(call.args[0]), _numbers(call.args[1])
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return 0
     extent = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=False))
     return width * extent if 0 not in shape else 0
