@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QWidget
 
 from views.rail import RailStack
 from views.theme import Theme
+from views.turns import Turns
 from views.widgets import DockTitle, icon_button, recolor
 
 STATE_VERSION = 1
@@ -71,8 +74,12 @@ class Docks:
             for dock in self.all:
                 dock.hide()
             return
+        for dock in self.all:
+            dock.setUpdatesEnabled(False)
         if self._state.isEmpty() or not self._window.restoreState(self._state, STATE_VERSION):
             self.reset()
+        # each is painted in a turn of its own: all of them and the graph at once would take over a frame
+        Turns((partial(dock.setUpdatesEnabled, True) for dock in self.all), self._window).start()
 
     def state(self) -> bytes:
         """The arrangement to remember."""

@@ -158,3 +158,17 @@ def test_views_are_undone_from_the_menu_and_by_keys(make_window: MakeWindow, qtb
     assert not undo.isEnabled()
     window.show_workspace()
     assert undo.isEnabled()
+
+
+def test_docks_come_one_by_one_and_all_of_them(make_window: MakeWindow, qtbot: QtBot) -> None:
+    """Each is painted in a turn of its own, also where the start page came in between."""
+    window = opened(make_window, qtbot)
+    docks = window.workspace.docks.all
+    qtbot.waitUntil(lambda: all(dock.updatesEnabled() for dock in docks), timeout=2_000)
+    for _ in range(2):
+        window.show_start_page()
+        window.show_workspace()
+    assert all(dock.isVisible() for dock in docks)
+    assert not any(dock.updatesEnabled() for dock in docks)
+    window.show_start_page()
+    qtbot.waitUntil(lambda: all(dock.updatesEnabled() for dock in docks), timeout=2_000)
