@@ -24,6 +24,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
+from views.emptying import start_afresh
 from views.jobs import Job
 from views.theme import Theme, mix
 from views.tokens import Lines, Span, line_spans, python_spans
@@ -97,6 +98,8 @@ class CodeView(QPlainTextEdit):
         self._text = text
         self._line_count = text.count("\n") + 1
         self._put_in = _after_lines(text, 0, _FIRST)
+        if self.blockCount() > _CHUNK:
+            start_afresh(self)
         self.setPlainText(text[: self._put_in])
         if self._put_in < len(text):
             self._filling.start(_PAUSE)

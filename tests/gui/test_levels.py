@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QTextCursor
+from PySide6.QtGui import QColor, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -205,6 +205,24 @@ def test_only_lines_on_screen_hold_colours(qtbot: QtBot) -> None:
     QApplication.processEvents()
     assert coloured() == list(range(seen[0], seen[0] + len(coloured())))
     assert colour_of(6) == dark().syntax.keyword
+
+
+def test_a_long_text_makes_way_for_another(qtbot: QtBot) -> None:
+    code = CodeView(light())
+    qtbot.addWidget(code)
+    code.show()
+    tab, mode = code.tabStopDistance(), code.document().defaultTextOption().wrapMode()
+    for prefix in "abc":
+        text = "\n".join(f"{prefix}{i}" for i in range(1_700))
+        code.set_code(text, "ptx")
+        assert code.toPlainText() == "\n".join(text.split("\n")[:200]), "nothing of the text before"
+        qtbot.waitUntil(lambda: code.blockCount() == 1_700, timeout=5_000)
+        assert code.toPlainText() == text
+    code.set_code("short", "ptx")
+    assert (code.toPlainText(), code.isReadOnly(), code.isUndoRedoEnabled()) == ("short", True, False)
+    assert (code.tabStopDistance(), code.document().defaultTextOption().wrapMode()) == (tab, mode)
+    assert code.document().defaultFont().family() == code.font().family()
+    qtbot.waitUntil(lambda: code.findChildren(QTextDocument) == [code.document()], timeout=5_000)
 
 
 def test_a_line_of_the_model_lights_up_its_kernel_lines_and_the_meter_says_how_many_do(
