@@ -7,7 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.interpreted import InterpretedTests
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+INTERPRETED = pytest.StashKey[InterpretedTests]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The longest test begins before the others, in its own process: a machine has more than one core."""
+    wanted = any(item.path.name == "test_interpreter.py" for item in session.items)
+    if wanted and not session.config.option.collectonly:
+        session.config.stash[INTERPRETED] = InterpretedTests()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Nothing outlives the run, however it ended."""
+    if INTERPRETED in config.stash:
+        config.stash[INTERPRETED].stop()
 
 
 @pytest.fixture(autouse=True)
