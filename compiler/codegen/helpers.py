@@ -67,7 +67,7 @@ def first_min(a, i, b, j):
     "integer_power": """@triton.jit
 def integer_power(x, n):
     # by squaring; of negative powers only those of 1 and -1 are whole
-    negative = tl.where(x == 1, 1, tl.where((x == -1) & (n < 0), 1 - 2 * (n & 1), 0))
+    negative = tl.where(x == 1, 1, tl.where((x + 1 == 0) & (n < 0), 1 - 2 * (n & 1), 0))
     result = tl.where(n < 0, negative, 1).to(x.dtype)
     square = x + n * 0
     rest = tl.where(n < 0, 0, n)
