@@ -72,8 +72,10 @@ def test_trees_and_lists_are_copied(window: MainWindow, qtbot: QtBot, report: Re
     qtbot.keyClick(tree, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert report.regions[0].refusals[0].a.split("_")[0] in copied() or "\t" in copied()
     window.workspace.select_unit(report.regions[0].groups[0].name)
-    settle()
-    table = next(found for found in window.workspace.inspector.findChildren(Table) if found.objectName() == "Ops")
+    # The inspector makes its sections one by one, in turns of their own.
+    inspector = window.workspace.inspector
+    qtbot.waitUntil(lambda: any(found.isVisible() for found in inspector.findChildren(Table, "Ops")))
+    table = next(found for found in inspector.findChildren(Table, "Ops") if found.isVisible())
     table.setCurrentItem(table.topLevelItem(0))
     table.setFocus()
     qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
