@@ -33,6 +33,8 @@ _REPORT = "report.msgpack"
 _METER = "meter.json"
 _MAX_UNPACKED = 4 << 30  # bytes; a zip that claims more is not one of ours
 _LINES = "lines"
+_UNREADABLE = (msgspec.MsgspecError, RecursionError)  # what decoding raises for data that is no record of ours
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # zip's first date: the same report makes the same file
 
 
@@ -78,7 +80,7 @@ class Session:
             return None
         try:
             return msgspec.json.decode(_read(self._archive, self.path, _METER), type=Meter)
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
             raise _damaged(self.path, str(error)) from error
 
     @cached_property
@@ -162,7 +164,7 @@ def open_session(path: Path) -> Session:
     manifest = _manifest(path, archive)
     try:
         report = decode_report(_read(archive, path, _REPORT))
-    except msgspec.MsgspecError as error:
+    except _UNREADABLE as error:
         raise _damaged(path, str(error)) from error
     _fill(path, archive, report)
     return Session(path, archive, manifest, report)
@@ -219,7 +221,7 @@ def _fill(path: Path, archive: zipfile.ZipFile, report: Report) -> None:
     def read_lines(name: str) -> dict[str, list[int]]:
         try:
             return msgspec.msgpack.decode(_read(archive, path, name), type=dict[str, list[int]])
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
             raise _damaged(path, str(error)) from error
 
     def fill_region(index: int, region: Region) -> None:
@@ -251,8 +253,10 @@ def _archive(path: Path) -> zipfile.ZipFile:
         raise SessionError(f"{path.name} {what}.", "Sessions end in .fscope; 'compile SOURCE -o X.fscope' writes one.")
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, ValueError) as error:
-        raise _damaged(path, "it is cut short") from error
+    except (zipfile.BadZipFile, ValueError, RuntimeError) as error:
+        raise _damaged(path, "it is cut short or changed") from error
+    if any(info.compress_type not in _COMPRESSIONS for info in archive.infolist()):
+        raise _damaged(path, "it is packed in a way that sessions are not")
     if sum(info.file_size for info in archive.infolist()) > _MAX_UNPACKED:
         raise _damaged(path, "it claims to unpack to more than 4 GiB")
     return archive
@@ -263,7 +267,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
         raise SessionError(f"{path.name} is a zip file but not a Fusescope session.", "Sessions end in .fscope.")
     try:
         manifest = msgspec.json.decode(_read(archive, path, _MANIFEST), type=Manifest)
-    except msgspec.MsgspecError as error:
+    except _UNREADABLE as error:
         raise _damaged(path, str(error)) from error
     if manifest.format != FORMAT:
         raise SessionError(f"{path.name} is a zip file but not a Fusescope session.", "Sessions end in .fscope.")
@@ -281,7 +285,7 @@ def _read(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
         return archive.read(name)
     except KeyError as error:
         raise _damaged(path, f"{name} is missing") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise _damaged(path, f"{name} cannot be read") from error
 
 

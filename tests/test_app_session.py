@@ -134,10 +134,33 @@ def test_missing_member(saved: Path, name: str) -> None:
     assert "is missing" in fault(saved).message
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff\xff", msgspec.msgpack.encode({"compiler": 3})])
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xff", msgspec.msgpack.encode({"compiler": 3}), b"\x81\xa1x" + b"\x91" * 100_000]
+)
 def test_damaged_report(saved: Path, data: bytes) -> None:
     rewrite(saved, report_msgpack=data)
     assert "is damaged" in fault(saved).message
+
+
+def test_a_manifest_of_endless_depth(saved: Path) -> None:
+    rewrite(saved, manifest_json=b'{"format": "fusescope-session", "schema": 1, "x": ' + b"[" * 100_000)
+    assert "is damaged" in fault(saved).message
+
+
+def test_a_directory_that_asks_for_a_newer_zip(saved: Path) -> None:
+    data = bytearray(saved.read_bytes())
+    data[data.find(b"PK\x01\x02") + 6] = 153  # version needed to extract: 15.3
+    saved.write_bytes(data)
+    assert "is damaged" in fault(saved).message
+
+
+def test_a_compression_that_sessions_do_not_use(saved: Path) -> None:
+    with zipfile.ZipFile(saved) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(saved, "w", zipfile.ZIP_LZMA) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    assert "packed in a way" in fault(saved).message
 
 
 def test_damaged_ir_is_told_when_it_is_read(saved: Path) -> None:
