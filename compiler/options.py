@@ -113,18 +113,19 @@ def parse_options(texts: Mapping[str, Any], start: Options = DEFAULTS) -> Option
     values: dict[str, Any] = {}
     for name, text in texts.items():
         if name not in known:
-            raise CompileError(f"The compiler fusescope has no option '{name}'.", hint=option_hint(name, list(known)))
+            hint = option_hint(name, list(known), "fusescope")
+            raise CompileError(f"The compiler fusescope has no option '{name}'.", hint=hint)
         values[name] = _value(known[name], text)
     return dataclasses.replace(start, **values)
 
 
-def option_hint(name: str, known: list[str]) -> str:
+def option_hint(name: str, known: list[str], compiler: str) -> str:
     """What to do about an unknown name: the ones that resemble it, else all of them where they are few."""
     near = difflib.get_close_matches(name, known, n=3)
     if near:
         return f"Did you mean {' or '.join(near)}?"
     few = f"The compiler's options: {', '.join(known)}."
-    return few if len(known) <= 40 else "'python main.py options' lists the compiler's."
+    return few if len(known) <= 40 else f"'python main.py options --compiler {compiler}' lists the compiler's."
 
 
 def _value(known: dataclasses.Field[Any], given: Any) -> Any:

@@ -16,7 +16,7 @@ from torch import Tensor
 from compiler.backend import fusescope
 from compiler.codegen.config import configs
 from compiler.errors import CompileError
-from compiler.options import DEFAULTS, Options, describe_options, parse_options
+from compiler.options import DEFAULTS, Options, describe_options, option_hint, parse_options
 from compiler.report import RefusalRule
 from tests.graphs import TARGET, compiled, launches, partitioned, rules
 
@@ -46,6 +46,10 @@ def test_what_is_not_taken_is_said(name: str, value: Any, sentence: str) -> None
         parse_options({name: value})
     assert str(caught.value) == sentence
     assert caught.value.hint
+
+
+def test_where_options_are_too_many_to_name_the_hint_lists_those_of_that_compiler() -> None:
+    assert "options --compiler inductor'" in option_hint("zzz", [f"option_{i}" for i in range(50)], "inductor")
 
 
 def test_an_unknown_name_is_told_what_resembles_it() -> None:

@@ -91,7 +91,7 @@ def _check_options(compiler: str, loaded: LoadedSource) -> None:
     if unknown:
         names = ", ".join(f"'{name}'" for name in unknown)
         own = f"The options of {loaded.name}: {', '.join(loaded.parameters)}. " if loaded.parameters else ""
-        hint = own + option_hint(unknown[0], known)
+        hint = own + option_hint(unknown[0], known, compiler)
         raise SourceError(f"Neither {loaded.name} nor the compiler has an option {names}.", hint)
 
 

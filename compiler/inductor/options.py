@@ -57,7 +57,8 @@ def parse_config(texts: Mapping[str, Any]) -> dict[str, Any]:
     for name, text in texts.items():
         entry = known.get(name)
         if entry is None:
-            raise CompileError(f"torch._inductor.config has no option '{name}'.", hint=option_hint(name, list(known)))
+            hint = option_hint(name, list(known), "inductor")
+            raise CompileError(f"torch._inductor.config has no option '{name}'.", hint=hint)
         value = _read(text) if isinstance(text, str) else text
         kind = type(entry.default)
         if kind is float and type(value) is int:
