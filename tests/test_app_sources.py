@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.sources import LoadedSource, SourceError, SourceKind, load_source, parse_source
+from app.sources import SourceError, SourceKind, parse_source
+from app.sources.load import LoadedSource, load_source
 from app.sources.program import _is_arithmetic
 
 Write = Callable[[str, str], Path]

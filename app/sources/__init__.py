@@ -1,17 +1,17 @@
-"""Ways to name and load a model: the gallery, a Python file, an exported program, an importable function."""
+"""Ways to name a model: the gallery, a Python file, an exported program, an importable function.
+
+Loading one (``load.py``) is the worker's part, and the window starts sooner without it.
+"""
 
 from app.sources.errors import SourceError
 from app.sources.gallery import ExampleInfo, examples
-from app.sources.load import LoadedSource, load_source
 from app.sources.spec import SourceKind, SourceSpec, parse_source
 
 __all__ = [
     "ExampleInfo",
-    "LoadedSource",
     "SourceError",
     "SourceKind",
     "SourceSpec",
     "examples",
-    "load_source",
     "parse_source",
 ]

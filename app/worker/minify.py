@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.sources import SourceError, load_source, parse_source
+from app.sources import SourceError, parse_source
+from app.sources.load import load_source
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import sys
 
 import msgspec
 
-from app.sources import SourceError, load_source, parse_source
+from app.sources import SourceError, parse_source
+from app.sources.load import load_source
 from app.worker.client import main_script
 from app.worker.protocol import CheckNumerics
 from compiler.report import Numerics

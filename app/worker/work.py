@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from app.sources import LoadedSource, SourceError, load_source, parse_source
+from app.sources import SourceError, parse_source
+from app.sources.load import LoadedSource, load_source
 from app.sources.python import users_fault
 from app.worker.client import main_script
 from app.worker.paths import make_portable, user_sources
