@@ -16,6 +16,7 @@ from views.theme import Theme, mix
 from views.widgets import ElidedLabel, label
 
 _ROW = 56.0
+_MARGIN = 36  # half of a tick's text stands outside of the scale
 _FIGURES = ("CPU time to submit", "GPU time")
 
 
@@ -63,8 +64,8 @@ class ComparePlot(Chart):
             painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
             return
         reach = max(max(abs(one.low), abs(one.high)) for one in self._found.values()) * 1.15 or 1.0
-        room = min(area.width() - 40, 760.0)
-        x = Scale(-reach, reach, area.left() + 20, area.left() + 20 + room)
+        room = min(area.width() - 2 * _MARGIN, 760.0)
+        x = Scale(-reach, reach, area.left() + _MARGIN, area.left() + _MARGIN + room)
         height = max(_ROW, min(78.0, (area.height() - 22) / len(self._found)))
         for row, (figure, one) in enumerate(self._found.items()):
             place = QRectF(area.left(), area.top() + row * height, area.width(), height)
