@@ -8,12 +8,12 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from app.layout.graph_layout import GraphLayout, NodeStyle
+from app.layout.graph_layout import GraphLayout
 from app.layout.nested import Box, NestedLayout
 from app.overlays import Overlay
 from compiler.report import Node, NodeKind
 from views.canvas.block_index import BlockIndex
-from views.canvas.scene import CATEGORY, EXTERN, GROUPED, INPUT, NOTHING, OUTPUT, PARAMETER, PLAIN, RAMP, Scene
+from views.canvas.scene import CATEGORY, GROUPED, NOTHING, PLAIN, RAMP, Scene
 from views.index import group_colors
 
 _COLORS = 997  # numbers that module types are spread over; the palette repeats its own
@@ -70,16 +70,12 @@ class ModuleScene(Scene):
 
     @cached_property
     def _classes(self) -> NDArray[np.int32]:
-        numbers = self._group_numbers
-        style = self.layout.node_style
+        return super()._node_classes()
+
+    def _unit_classes(self) -> NDArray[np.int32]:
         classes = np.full(len(self.nodes), PLAIN, np.int32)
         for group in self.groups.values():
-            classes[[self.index[name] for name in group.nodes]] = GROUPED + numbers[group.name]
-        classes[style == NodeStyle.EXTERN] = EXTERN
-        classes[style == NodeStyle.OUTPUT] = OUTPUT
-        parameter = np.array([node.op in ("parameter", "buffer", "get_attr") for node in self.nodes], bool)
-        classes[style == NodeStyle.PILL] = INPUT
-        classes[(style == NodeStyle.PILL) & parameter] = PARAMETER
+            classes[[self.index[name] for name in group.nodes]] = GROUPED + self._group_numbers[group.name]
         return classes
 
     def _lay_over(self, overlay: Overlay) -> None:

@@ -87,11 +87,16 @@ class Scene:
             colors[i] = numbers.get(name, NOTHING)
         return colors
 
-    def _node_classes(self) -> NDArray[np.int32]:
+    def _unit_classes(self) -> NDArray[np.int32]:
+        """Of each node, that of the fusion group it is in."""
         classes = np.full(len(self.nodes), PLAIN, np.int32)
         grouped = self.layout.node_group >= 0
         color = self.group_color[self.layout.node_group[grouped]]
         classes[grouped] = np.where(color >= 0, GROUPED + color, PLAIN)
+        return classes
+
+    def _node_classes(self) -> NDArray[np.int32]:
+        classes = self._unit_classes()
         style = self.layout.node_style
         classes[style == NodeStyle.EXTERN] = EXTERN
         classes[style == NodeStyle.OUTPUT] = OUTPUT
