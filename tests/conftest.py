@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Nothing outlives the run, however it ended."""
     if INTERPRETED in config.stash:
         config.stash[INTERPRETED].stop()
+
+
+@pytest.fixture
+def fresh_dynamo() -> Iterator[None]:
+    """Nothing that Dynamo compiled before or after is met, and random inputs are the same in every run."""
+    import torch
+
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
 
 
 @pytest.fixture(autouse=True)

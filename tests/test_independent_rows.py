@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,13 +24,7 @@ from tests.test_cuda_graph import FakeRecorder  # noqa: E402
 
 WEIGHT = torch.randn(6, 6)
 
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def batch(function: Callable[..., Any], *inputs: Tensor, dim: int = 0) -> Batch:

@@ -10,7 +10,7 @@ from compiler.backend import Session, default_target, fusescope
 from compiler.ir import Extern
 from compiler.region import KernelLibrary
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("size", [(4096, 1023, 4095), (64, 1001, 129)])
