@@ -16,9 +16,9 @@ from PySide6.QtGui import QColor
 from app.overlays import LEVELS
 from views.canvas.palette import CanvasPalette, category_color, ramp_color
 from views.canvas.scene import CATEGORY, EXTERN, GROUPED, INPUT, OUTPUT, PARAMETER, PLAIN, RAMP
-from views.run_facets import mode_color
-from views.run_record import MODE_TITLES
-from views.theme import GROUP_COLORS, Theme, dark, light
+from views.look.theme import GROUP_COLORS, Theme, dark, light
+from views.run.facets import mode_color
+from views.run.record import MODE_TITLES
 
 Vector = NDArray[np.float64]
 VISIONS = {

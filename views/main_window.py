@@ -15,40 +15,40 @@ from app.session import Session
 from app.settings import Settings
 from app.sources.gallery import examples
 from compiler.report import Report
-from views.actions import build_menus
-from views.commands import commands_of, take_tour
-from views.compile_control import CompileControl, Request
-from views.compile_view import CompileView
-from views.dialogs import Dialogs
-from views.documents import Document, DocumentTabs, Layouts
-from views.dropped import DroppedFiles
-from views.filter_bar import FilterRow
-from views.find_control import FindControl
-from views.icons import icon
-from views.jobs import Job
-from views.layouts import LayoutMenu
-from views.message_bar import Message, MessageBar
-from views.meter_bar import MeterBar
-from views.notify import Notifier
-from views.progress_panel import ProgressPanel
-from views.recent import RecentSources
-from views.session_control import SessionControl
-from views.start_page import StartPage
-from views.status import StatusFields
-from views.style import application, apply_theme, system_is_dark
-from views.theme import Theme, by_name
-from views.toolbar import Toolbar
-from views.trace_import import TraceImport, is_trace
-from views.turns import Turns
-from views.worker_bridge import ClientFactory, WorkerBridge
+from views.background.jobs import Job
+from views.background.turns import Turns
+from views.compile.control import CompileControl, Request
+from views.compile.progress import ProgressPanel
+from views.compile.view import CompileView
+from views.compile.worker_bridge import ClientFactory, WorkerBridge
+from views.find.control import FindControl
+from views.look.icons import icon
+from views.look.style import application, apply_theme, system_is_dark
+from views.look.theme import Theme, by_name
+from views.selection.filter_bar import FilterRow
+from views.sessions.control import SessionControl
+from views.sessions.documents import Document, DocumentTabs, Layouts
+from views.sessions.dropped import DroppedFiles
+from views.sessions.recent import RecentSources
+from views.sessions.trace_import import TraceImport, is_trace
+from views.window.actions import build_menus
+from views.window.commands import commands_of, take_tour
+from views.window.dialogs import Dialogs
+from views.window.layouts import LayoutMenu
+from views.window.message_bar import Message, MessageBar
+from views.window.meter_bar import MeterBar
+from views.window.notify import Notifier
+from views.window.start_page import StartPage
+from views.window.status import StatusFields
+from views.window.toolbar import Toolbar
 
 if TYPE_CHECKING:
     from app.meter import Meter
-    from views.compare_control import CompareControl
-    from views.index import RegionIndex
-    from views.report_panels import ReportPanels
-    from views.run_control import RunControl
-    from views.workspace import Workspace
+    from views.compare.control import CompareControl
+    from views.run.control import RunControl
+    from views.selection.index import RegionIndex
+    from views.window.report_panels import ReportPanels
+    from views.window.workspace import Workspace
 
 Step = Callable[[], object]
 
@@ -195,7 +195,7 @@ class MainWindow(QMainWindow):
     def _report_panels(self) -> ReportPanels:
         """Imported at the first question, so that the window opens without them."""
         if self._panels is None:
-            from views.report_panels import make_report_panels
+            from views.window.report_panels import make_report_panels
 
             self._panels = made = make_report_panels(self, self.dialogs, lambda: self._loaded)
             self._stack.addWidget(made.workspace.graph)
@@ -300,7 +300,7 @@ class MainWindow(QMainWindow):
 
     def _fill(self, document: Document, layouts: dict[str, bytes]) -> None:
         """Show a document: a small one at once, a large one in turns, when its look-ups are made on another thread."""
-        from views.index import indexes_of
+        from views.selection.index import indexes_of
 
         self._stop_preparing()
         report = document.report

@@ -57,7 +57,7 @@ def write_svg(session: Session, path: Path) -> None:
     from app.layout import layout_region
     from views.app import make_application
     from views.canvas import GraphCanvas
-    from views.theme import light
+    from views.look.theme import light
 
     region = session.report.regions[0]
     application = make_application()  # kept until the drawing is done

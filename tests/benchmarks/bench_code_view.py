@@ -20,8 +20,8 @@ from PySide6.QtCore import QEventLoop
 from PySide6.QtWidgets import QApplication
 
 from compiler.report import Kernel
-from views.kernel_panel import KernelPanel
-from views.theme import light
+from views.code.kernel import KernelPanel
+from views.look.theme import light
 
 WIDTH, HEIGHT, FRAMES, SOURCE_LINES = 1200, 900, 120, 60
 

@@ -21,9 +21,9 @@ from app.layout.group_tree import build_group_tree
 from app.layout.nested import Folding, ModuleLayouts
 from compiler.report import Region, Report
 from tests.fake_reports import H100, backward_region, transformer_region
-from views import theme
 from views.canvas.module_scene import ModuleScene
-from views.graph_panel import GraphPanel
+from views.graph.panel import GraphPanel
+from views.look import theme
 
 WIDTH, HEIGHT, TIMES = 1600, 1000, 9
 

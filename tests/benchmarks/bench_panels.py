@@ -27,14 +27,14 @@ from compiler.report import Measurement, Report
 from tests.fake_runs import lab_report
 from views.app import make_application
 from views.charts.chart import Chart
-from views.index import RegionIndex
-from views.memory_panel import MemoryPanel
-from views.roofline_panel import RooflinePanel
-from views.run_panel import RunPanel
-from views.style import apply_theme
-from views.theme import Theme, light
-from views.timeline_panel import TimelinePanel
-from views.units_table import UnitsPanel
+from views.look.style import apply_theme
+from views.look.theme import Theme, light
+from views.panels.memory import MemoryPanel
+from views.panels.roofline import RooflinePanel
+from views.panels.timeline import TimelinePanel
+from views.run.panel import RunPanel
+from views.selection.index import RegionIndex
+from views.tables.units_table import UnitsPanel
 
 NODES, ITERATIONS, FRAMES = 10_000, 20_000, 40
 SIZES = {"1280x800": (1250, 330), "2560x1440": (2530, 640)}  # a panel's share of a window

@@ -28,7 +28,7 @@ from compiler.report import NodeCheck, Numerics, Report
 from views.app import make_application
 from views.main_window import MainWindow
 from views.screenshot import VIEWS, show_view
-from views.start_page import samples
+from views.window.start_page import samples
 
 SIZES = ((1280, 800), (2560, 1440))
 _SETTLE_S = 0.35

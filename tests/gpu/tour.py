@@ -20,11 +20,11 @@ from app.settings import Settings
 from app.statistics import compare_medians
 from app.worker.client import WorkerClient
 from views.app import make_application
-from views.bottom_panel import BottomPanel
 from views.main_window import MainWindow
-from views.run_compare import sentence
-from views.run_panel import RunPanel
-from views.run_record import MODE_TITLES
+from views.run.compare import sentence
+from views.run.panel import RunPanel
+from views.run.record import MODE_TITLES
+from views.window.bottom_panel import BottomPanel
 
 SECONDS_A_MODE = 3.0
 

@@ -15,8 +15,8 @@ from pytestqt.qtbot import QtBot
 
 from app.settings import Settings
 from app.worker.client import WorkerClient
-from views.dialogs import Dialogs
 from views.main_window import MainWindow
+from views.window.dialogs import Dialogs
 
 ROOT = Path(__file__).parents[2]
 

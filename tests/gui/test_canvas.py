@@ -18,10 +18,10 @@ from app.overlays import OVERLAYS
 from compiler.report import Region
 from tests.fake_reports import transformer_region
 from tests.fake_runs import lab_report
-from views import theme
 from views.canvas import GraphCanvas, Minimap
 from views.canvas.camera import Camera, fitted
-from views.graph_panel import GraphPanel
+from views.graph.panel import GraphPanel
+from views.look import theme
 
 NO_KEYS = Qt.KeyboardModifier.NoModifier
 

@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 from app.settings import Settings, load_settings, save_settings
 from tests.fake_runs import lab_report
 from tests.gui.conftest import Answers, MakeWindow
-from views import notify
 from views.main_window import MainWindow
+from views.window import notify
 
 CTRL, ALT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier
 

@@ -21,12 +21,12 @@ from tests.fake_reports import transformer_report
 from tests.gui.conftest import Answers, MakeWindow, is_seen
 from tests.gui.test_window import compile_example, show
 from tests.test_diff import cut
-from views.compare_control import CompareControl
-from views.data_table import DataTable
+from views.compare.control import CompareControl
+from views.compile.options_model import OptionsModel
+from views.compile.what_if import WhatIf
+from views.look.theme import light
 from views.main_window import MainWindow
-from views.options_model import OptionsModel
-from views.theme import light
-from views.what_if import WhatIf
+from views.tables.data_table import DataTable
 
 LEFT = Qt.MouseButton.LeftButton
 

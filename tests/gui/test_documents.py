@@ -13,10 +13,10 @@ from app.worker.protocol import Measured
 from compiler.report import Measurement, Percentiles, Trace
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import Answers, MakeWindow
-from views.documents import Document
-from views.guide import Guide
 from views.main_window import MainWindow
-from views.run_control import keep_measured
+from views.run.control import keep_measured
+from views.sessions.documents import Document
+from views.window.guide import Guide
 
 LEFT, CTRL = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier
 

@@ -9,10 +9,10 @@ from pytestqt.qtbot import QtBot
 
 from compiler.report import GraphBreak, Guard, Recompile, Report, SourceLine
 from compiler.targets import TARGETS
-from views.bottom_panel import BottomPanel
-from views.data_table import DataTable
-from views.dynamo_panel import DynamoPanel
-from views.theme import light
+from views.look.theme import light
+from views.panels.dynamo import DynamoPanel
+from views.tables.data_table import DataTable
+from views.window.bottom_panel import BottomPanel
 
 LEFT = Qt.MouseButton.LeftButton
 PLACE = SourceLine("model.py", 3, "f", "return g(x)")

@@ -13,11 +13,11 @@ from compiler.report import Report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
 from views.charts.chart import Chart
-from views.inspector_sections import Table
+from views.code.source import SourcePanel
+from views.inspector.sections import Table
+from views.look.theme import light
 from views.main_window import MainWindow
-from views.rows import FindingRow
-from views.source_panel import SourcePanel
-from views.theme import light
+from views.widgets.rows import FindingRow
 
 
 @pytest.fixture(scope="module")

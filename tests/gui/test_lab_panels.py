@@ -18,18 +18,18 @@ from tests.gui.conftest import MakeWindow
 from views.charts.gantt import busy_share
 from views.charts.roofline_chart import point_lines
 from views.charts.scale import Scale, linear_ticks, log_ticks, tick_text
-from views.cuda_graph_panel import CudaGraphPanel
-from views.index import RegionIndex
-from views.memory_panel import MemoryPanel, memory_text, order_text
-from views.progress_panel import STAGES
-from views.roofline_panel import RooflinePanel
-from views.selection import Selection
-from views.source_panel import SourcePanel
-from views.stage_texts import explanation
-from views.stages_panel import StagesPanel
-from views.theme import dark, light
-from views.timeline_panel import TimelinePanel, trace_sentence
-from views.units_table import UnitsPanel
+from views.code.source import SourcePanel
+from views.compile.progress import STAGES
+from views.compile.stage_texts import explanation
+from views.compile.stages import StagesPanel
+from views.cuda_graph.panel import CudaGraphPanel
+from views.look.theme import dark, light
+from views.panels.memory import MemoryPanel, memory_text, order_text
+from views.panels.roofline import RooflinePanel
+from views.panels.timeline import TimelinePanel, trace_sentence
+from views.selection.index import RegionIndex
+from views.selection.selection import Selection
+from views.tables.units_table import UnitsPanel
 
 LEFT = Qt.MouseButton.LeftButton
 

@@ -13,12 +13,12 @@ from compiler.report import Group, Kernel, Report
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import MakeWindow, is_seen
 from tests.gui.test_window import show
-from views.code_view import CodeView
-from views.kernel_lines import KernelLines
-from views.kernel_panel import KernelPanel, kernel_facts
+from views.code.code_view import CodeView
+from views.code.kernel import KernelPanel, kernel_facts
+from views.code.kernel_lines import KernelLines
+from views.look.theme import dark, light
 from views.main_window import MainWindow
-from views.meter_bar import overall
-from views.theme import dark, light
+from views.window.meter_bar import overall
 
 LEFT = Qt.MouseButton.LeftButton
 

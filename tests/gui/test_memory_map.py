@@ -9,9 +9,9 @@ from pytestqt.qtbot import QtBot
 from compiler.report import BufferPlan, Memory
 from tests.fake_runs import lab_report
 from views.charts.memory_map import MemoryMap, memory_view
-from views.index import RegionIndex
-from views.memory_panel import MemoryPanel, buffer_lines
-from views.theme import light
+from views.look.theme import light
+from views.panels.memory import MemoryPanel, buffer_lines
+from views.selection.index import RegionIndex
 
 
 def test_hovering_tells_kernels_and_lifetimes(qtbot: QtBot) -> None:

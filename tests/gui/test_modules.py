@@ -13,10 +13,10 @@ from pytestqt.qtbot import QtBot
 from app.cones import between, downstream, upstream
 from compiler.report import Report
 from tests.fake_reports import transformer_report
-from views import theme
 from views.canvas.module_scene import ModuleScene
-from views.graph_panel import GraphPanel
-from views.view_history import ViewHistory, ViewState
+from views.graph.panel import GraphPanel
+from views.graph.view_history import ViewHistory, ViewState
+from views.look import theme
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def stack_key(panel: GraphPanel) -> str:
 
 def test_the_key_switches_and_the_selection_stays_in_view(qtbot: QtBot, panel: GraphPanel) -> None:
     panel.canvas.select_nodes({"addmm_3"})
-    from views.selection import Selection
+    from views.selection.selection import Selection
 
     panel.show_selection(Selection("region_0", "", "addmm_3", frozenset({"addmm_3"})))
     scene = by_modules(qtbot, panel)

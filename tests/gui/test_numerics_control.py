@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from tests.gui.conftest import MakeWindow
-from views.cards import Card
 from views.main_window import MainWindow
+from views.widgets.cards import Card
 
 LEFT = Qt.MouseButton.LeftButton
 

@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 from app.finder import Entry
 from tests.fake_runs import lab_report
 from tests.gui.conftest import Answers, MakeWindow
-from views.palette import Palette
-from views.theme import light
+from views.find.palette import Palette
+from views.look.theme import light
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 

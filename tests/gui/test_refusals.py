@@ -13,11 +13,11 @@ from compiler.report import Refusal, RefusalRule, Report
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import MakeWindow
 from tests.gui.test_window import show
-from views import format as fmt
 from views.canvas.camera import Camera
+from views.look import format as fmt
 from views.main_window import MainWindow
-from views.refusal_index import RefusalIndex, lost_text, refusal_text
-from views.refusals_model import RefusalsModel
+from views.refusals.index import RefusalIndex, lost_text, refusal_text
+from views.refusals.model import RefusalsModel
 
 LEFT = Qt.MouseButton.LeftButton
 

@@ -19,13 +19,13 @@ from app.sources.gallery import examples
 from compiler.report import Report
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import ROOT, Answers, MakeWindow, is_seen
-from views.cards import Card
-from views.index import RegionIndex
-from views.inspector_sections import Table
+from views.inspector.sections import Table
+from views.look.theme import light
 from views.main_window import MainWindow
 from views.screenshot import screenshot
-from views.theme import light
-from views.units_table import UnitsPanel
+from views.selection.index import RegionIndex
+from views.tables.units_table import UnitsPanel
+from views.widgets.cards import Card
 
 LEFT = Qt.MouseButton.LeftButton
 

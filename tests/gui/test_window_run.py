@@ -14,11 +14,11 @@ from compiler.report import Measurement, Percentiles, Report
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import MakeWindow, is_seen
 from tests.gui.window_worker import LEVELS
-from views.cards import Card
-from views.run_panel import RunPanel
-from views.run_record import KEPT, RunRecord
-from views.run_table import RunTableModel
-from views.theme import light
+from views.look.theme import light
+from views.run.panel import RunPanel
+from views.run.record import KEPT, RunRecord
+from views.run.table import RunTableModel
+from views.widgets.cards import Card
 
 LEFT = Qt.MouseButton.LeftButton
 

@@ -24,7 +24,7 @@ from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import NOTHING, Hit, Scene
 from views.canvas.traversal import Spot
 from views.canvas.view import CanvasView
-from views.theme import Theme
+from views.look.theme import Theme
 
 _KEY_PAN = 90.0  # view pixels
 _READABLE = 0.65  # scale below which going to a node also zooms in

@@ -14,7 +14,7 @@ from app.overlays import Overlay
 from compiler.report import Node, NodeKind
 from views.canvas.block_index import BlockIndex
 from views.canvas.scene import CATEGORY, GROUPED, NOTHING, PLAIN, RAMP, Scene
-from views.index import group_colors
+from views.selection.index import group_colors
 
 _COLORS = 997  # numbers that module types are spread over; the palette repeats its own
 

@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor
 
 from app.overlays import LEVELS
 from views.canvas.scene import CATEGORY, EXTERN, GROUPED, INPUT, OUTPUT, PARAMETER, PLAIN, RAMP
-from views.theme import Theme, mix
+from views.look.theme import Theme, mix
 
 
 @dataclass(frozen=True)

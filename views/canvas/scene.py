@@ -15,8 +15,8 @@ from app.overlays import Overlay
 from compiler.report import ExternCall, Group, Node, NodeKind, Region
 from views.canvas import curves
 from views.canvas.block_index import BlockIndex
-from views.index import group_colors
-from views.refusal_index import RefusalIndex
+from views.refusals.index import RefusalIndex
+from views.selection.index import group_colors
 
 # Classes of node colours; grouped nodes have GROUPED + their group's colour number.
 PLAIN, INPUT, PARAMETER, EXTERN, OUTPUT, GROUPED = range(6)

@@ -6,10 +6,10 @@ from html import escape
 
 from app.layout.labels import dtype_text, shape_text
 from compiler.report import Node
-from views import format as fmt
 from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
-from views.refusal_index import lost_text, refusal_text
+from views.look import format as fmt
+from views.refusals.index import lost_text, refusal_text
 
 _MOST_LISTED = 6  # tensors of a bundled edge
 

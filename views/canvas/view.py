@@ -17,7 +17,7 @@ from views.canvas.motion import GLIDE_MS, ZOOM_MS, Motion
 from views.canvas.painting import ScenePainter
 from views.canvas.palette import CanvasPalette
 from views.canvas.scene import Scene
-from views.theme import Theme, light
+from views.look.theme import Theme, light
 
 _NOTCH = 1.25  # zoom of one wheel notch or key press
 _REST_MS = 90  # after the last move, until a coarse picture is drawn sharp

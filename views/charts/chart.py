@@ -15,8 +15,8 @@ from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QFontMetricsF, QPain
 from PySide6.QtWidgets import QWidget
 
 from views.charts.scale import Scale, tick_text
-from views.picture_menu import picture_menu
-from views.theme import Theme, mix
+from views.look.theme import Theme, mix
+from views.widgets.picture_menu import picture_menu
 
 _TICK_POINTS = 8.5
 LEFT, BOTTOM = 52.0, 34.0  # room for an axis with its ticks and title

@@ -20,11 +20,11 @@ from PySide6.QtGui import (
 )
 
 from compiler.report import Trace, TraceEvent
-from views import format as fmt
 from views.canvas.primitives import ShapeBuffer
 from views.charts.chart import Chart, draw_tip
 from views.charts.scale import Scale
-from views.theme import Theme, mix
+from views.look import format as fmt
+from views.look.theme import Theme, mix
 
 ROW, HEAD, GAP, AXIS = 22.0, 22.0, 10.0, 22.0
 _NAMES = 76.0  # room for the lanes' names

@@ -12,12 +12,12 @@ from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPainterPath, QPen
 
 from app.memory_plan import PlanRows, live_at, live_bytes, plan_rows
 from compiler.report import BufferPlan, Memory
-from views import format as fmt
 from views.canvas.primitives import ShapeBuffer
 from views.charts.chart import LEFT, Chart, draw_axes, draw_tip
 from views.charts.scale import Scale
 from views.charts.shapes import polygon, steps
-from views.theme import GROUP_COLORS, Theme, mix
+from views.look import format as fmt
+from views.look.theme import GROUP_COLORS, Theme, mix
 
 _LIVE_SHARE = 0.42  # of the height
 _LEAST_ROW = 3.0

@@ -12,10 +12,10 @@ from PySide6.QtGui import QColor, QMouseEvent, QPaintEngine, QPainter, QPen, QPi
 
 from app.roofline import Point
 from compiler.report import Target
-from views import format as fmt
 from views.charts.chart import BOTTOM, LEFT, Chart, draw_axes, draw_tip
 from views.charts.scale import Scale
-from views.theme import GROUP_COLORS, Theme
+from views.look import format as fmt
+from views.look.theme import GROUP_COLORS, Theme
 
 _NO_WORK = 0.02  # FLOPs a byte at which what only moves data is drawn
 _NEAR = 8.0  # pixels

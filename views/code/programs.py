@@ -1,0 +1,77 @@
+"""The texts of a region: its wrapper program, and its graph after each stage that kept one."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QVBoxLayout, QWidget
+
+from compiler.report import Region
+from views.code.code_view import CodeView
+from views.look.theme import Theme
+from views.widgets.basic import Segments, as_panel, icon_button, recolor
+
+_TITLES = {
+    "wrapper": "Wrapper program",
+    "fx": "ATen graph",
+    "dynamo": "Dynamo graph",
+    "joint": "Joint graph",
+    "post_grad": "Post-grad graph",
+}
+_MISSING = "# The report has no such text for this region.\n"
+
+
+class ProgramsPanel(QWidget):
+    """One text at a time, put into the editor when it is seen."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._texts: dict[str, str] = {}
+        self._shown: str | None = None
+        as_panel(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 8, 8, 0)
+        column.setSpacing(6)
+        row = QHBoxLayout()
+        self.choice = Segments(_TITLES, "Program")
+        self.choice.setProperty("dense", True)
+        self.choice.chosen.connect(self.show_text)
+        row.addWidget(self.choice)
+        row.addStretch()
+        row.addWidget(icon_button("copy", "Copy the program", self._copy, theme), 0, Qt.AlignmentFlag.AlignTop)
+        column.addLayout(row)
+        self.code = CodeView(theme)
+        self.code.setAccessibleName("Program")
+        column.addWidget(self.code, 1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.code.set_theme(theme)
+        recolor(self, theme)
+
+    def set_region(self, region: Region) -> None:
+        """The texts of another region; only those that it has can be chosen."""
+        self._texts = {"wrapper": region.wrapper, "fx": region.fx_text, **region.graphs}
+        for key in _TITLES:
+            self.choice.button(key).setVisible(key in ("wrapper", "fx") or bool(self._texts.get(key)))
+        self.show_text(self.choice.value if self._texts.get(self.choice.value) else "wrapper")
+
+    def show_text(self, key: str) -> None:
+        """One of the texts, by its key: "wrapper", "fx", "dynamo", ..."""
+        self.choice.choose(key)
+        if self.isVisible():
+            self._fill()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Fill what was set while hidden."""
+        super().showEvent(event)
+        self._fill()
+
+    def _fill(self) -> None:
+        text = self._texts.get(self.choice.value) or _MISSING
+        if self._shown != text:
+            self._shown = text
+            self.code.set_code(text, "python")
+
+    def _copy(self) -> None:
+        QApplication.clipboard().setText(self._texts.get(self.choice.value, ""))

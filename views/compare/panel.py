@@ -1,0 +1,179 @@
+"""The Compare tab: two reports side by side. One of them is the report on screen; a click selects its nodes."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.diff import Diff, Status
+from views.code.code_view import CodeView
+from views.compare.rows import (
+    FIGURE_COLUMNS,
+    GROUP_COLUMNS,
+    KERNEL_COLUMNS,
+    changes_text,
+    figure_records,
+    group_records,
+    kernel_records,
+    summary,
+)
+from views.look.theme import Theme
+from views.tables.data_table import DataTable
+from views.widgets.basic import ElidedLabel, Segments, as_panel, label, push_button
+
+_NOTHING = (
+    "Compare this report with a session (Compare, With a session…), with what the other compiler makes of the same "
+    "model, or change an option (Compile, What if…): what differs stands here."
+)
+PAGES = {"groups": "Groups", "kernels": "Kernels", "figures": "Figures"}
+
+
+class ComparePanel(QWidget):
+    """Shows a ``Diff``. "A" is the report before or ours, "B" the other; ``shown`` says which of them is on screen."""
+
+    unit_chosen = Signal(str, str)  # region, group or extern call of the report on screen
+    nodes_chosen = Signal(str, object)  # region, frozenset of FX nodes of the report on screen
+    swap_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        as_panel(self)
+        self._theme = theme
+        self._diff: Diff | None = None
+        self._shown = "b"
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 8, 6, 4)
+        column.setSpacing(6)
+        column.addLayout(self._head())
+        names = QHBoxLayout()
+        names.setSpacing(16)
+        self._titles = ElidedLabel("", "strong")
+        names.addWidget(self._titles, 1)
+        self._told = label("", "muted")
+        names.addWidget(self._told)
+        column.addLayout(names)
+        self.groups = DataTable("Groups compared", GROUP_COLUMNS)
+        self.groups.chosen.connect(self._group_chosen)
+        self.kernels = DataTable("Kernels compared", KERNEL_COLUMNS)
+        self.kernels.chosen.connect(self._kernel_chosen)
+        self.figures = DataTable("Figures compared", FIGURE_COLUMNS)
+        self.code = CodeView(theme)
+        self.code.setAccessibleName("Kernel sources compared")
+        beside = QSplitter(Qt.Orientation.Horizontal)
+        beside.setChildrenCollapsible(False)
+        beside.addWidget(self.kernels)
+        beside.addWidget(self.code)
+        beside.setSizes([500, 500])
+        self._pages = QStackedWidget()
+        for page in (self.groups, beside, self.figures):
+            self._pages.addWidget(page)
+        column.addWidget(self._pages, 1)
+        self._empty = label(_NOTHING, "muted", wrap=True)
+        column.addWidget(self._empty)
+        column.addStretch()
+        self.clear()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self.code.set_theme(theme)
+        self._fill()
+
+    @property
+    def diff(self) -> Diff | None:
+        """What is shown."""
+        return self._diff
+
+    def clear(self) -> None:
+        """Nothing is compared."""
+        self.set_diff(None, "b")
+
+    def set_diff(self, diff: Diff | None, shown: str) -> None:
+        """Show a comparison; ``shown`` is "a" or "b", the side that the graph shows."""
+        self._diff = diff
+        self._shown = shown
+        for part in (*self._parts, self._titles, self._told, self._pages):
+            part.setVisible(diff is not None)
+        self._empty.setVisible(diff is None)
+        if diff is not None:  # an empty table would look as if nothing had been compared
+            groups = [group for region in diff.regions for group in region.groups]
+            self.all.setChecked(all(group.status is Status.SAME for group in groups))
+        self._fill()
+
+    def _head(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        self.pages = Segments(PAGES, "What to compare")
+        self.pages.chosen.connect(self._show_page)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter")
+        self.filter.setAccessibleName("Filter the comparison")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setMaximumWidth(200)
+        self.filter.textChanged.connect(self._filter)
+        self.all = QCheckBox("Also what is the same")
+        self.all.setAccessibleName("Show also groups that are the same")
+        self.all.toggled.connect(self._fill)
+        self.swap = push_button("Show the other", self.swap_requested.emit, "", "Show the other report in the window")
+        self._parts = (self.pages, self.filter, self.all, self.swap)
+        for part in self._parts:
+            row.addWidget(part)
+        row.insertStretch(3)
+        return row
+
+    def _fill(self) -> None:
+        diff = self._diff
+        if diff is None:
+            for table in (self.groups, self.kernels, self.figures):
+                table.set_records([])
+            return
+        here = {side: "  (shown)" if self._shown == side else "" for side in ("a", "b")}
+        self._titles.setText(f"A: {diff.title_a}{here['a']}    B: {diff.title_b}{here['b']}")
+        self._told.setText(summary(diff))
+        self.groups.set_records(group_records(diff, self._theme, all_of_them=self.all.isChecked()))
+        self.kernels.set_records(kernel_records(diff, self._theme))
+        self.figures.set_records(figure_records(diff, self._theme))
+        self.code.set_code("Choose a kernel to see how its source differs.", "diff")
+
+    def _show_page(self, page: str) -> None:
+        self._pages.setCurrentIndex(list(PAGES).index(page))
+        self.all.setEnabled(page == "groups")
+
+    def show_page(self, page: str) -> None:
+        """Bring "groups", "kernels" or "figures" to the front."""
+        self.pages.choose(page)
+        self._show_page(page)
+
+    def _filter(self, text: str) -> None:
+        for table in (self.groups, self.kernels, self.figures):
+            table.set_filter(text)
+
+    def _group_chosen(self, target: str) -> None:
+        if self._diff is None:
+            return
+        number, entry = map(int, target.split(":"))
+        region = self._diff.regions[number]
+        group = region.groups[entry]
+        is_a = self._shown == "a"
+        name, units, nodes = (region.a, group.a, group.nodes_a) if is_a else (region.b, group.b, group.nodes_b)
+        if len(units) == 1:
+            self.unit_chosen.emit(name, units[0])
+            return
+        if not nodes:  # the report on screen has no such unit: its nodes, as far as it has them
+            matches = {m.b: m.a for m in region.matches} if is_a else {m.a: m.b for m in region.matches}
+            other = group.nodes_b if is_a else group.nodes_a
+            nodes = [matches[node] for node in other if node in matches]
+        if name and nodes:
+            self.nodes_chosen.emit(name, frozenset(nodes))
+
+    def _kernel_chosen(self, target: str) -> None:
+        if self._diff is None:
+            return
+        kernel = self._diff.kernels[int(target)]
+        if kernel.text:
+            self.code.set_code(kernel.text, "diff")
+        elif kernel.a and kernel.b:
+            figures = changes_text(kernel) or "the figures too"
+            self.code.set_code(f"The sources are the same, names of values aside.\n{figures}\n", "diff")
+        else:
+            self.code.set_code(f"Only {'A' if kernel.a else 'B'} has this kernel.", "diff")

@@ -1,0 +1,185 @@
+"""A comparison as rows of tables: groups, kernels, figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from PySide6.QtGui import QColor
+
+from app.diff import Change, Diff, GroupDiff, KernelDiff, Status
+from app.diff.records import Cost
+from views.look import format as fmt
+from views.look.theme import Theme
+from views.tables.data_table import Column, Record
+
+GROUP_COLUMNS = [
+    Column("Status", 120, tip="How the units that compute the same nodes correspond"),
+    Column("A", 210, tip="Fusion groups and extern calls of A"),
+    Column("B", 210, tip="Fusion groups and extern calls of B"),
+    Column("Launches", 82, True),
+    Column("Bytes", 150, True, "Memory traffic (estimated)"),
+    Column("Time", 150, True, "Of the generated kernels: measured, or estimated and marked ~"),
+    Column("Registers", 88, True, "The most that a kernel of them needs"),
+    Column("Spills", 88, True, "Bytes per thread, the most of them"),
+    Column("Why", 240),
+]
+KERNEL_COLUMNS = [
+    Column("Status", 90),
+    Column("Kernel of A", 250),
+    Column("Kernel of B", 250),
+    Column("What differs", 320),
+]
+FIGURE_COLUMNS = [
+    Column("Figure", 260),
+    Column("A", 190, True),
+    Column("B", 190, True),
+    Column("B against A", 110, True),
+]
+_ORDER = (
+    Status.CHANGED,
+    Status.MOVED,
+    Status.SPLIT,
+    Status.MERGED,
+    Status.REMOVED,
+    Status.ADDED,
+    Status.FIGURES,
+    Status.SAME,
+)
+_ARROW = " → "
+
+
+def status_color(status: Status, theme: Theme) -> QColor:
+    """What a status looks like everywhere."""
+    colors = {
+        Status.SAME: theme.muted,
+        Status.FIGURES: theme.accent,
+        Status.SPLIT: theme.warning,
+        Status.MERGED: theme.success,
+        Status.MOVED: theme.warning,
+        Status.CHANGED: theme.danger,
+        Status.REMOVED: theme.danger,
+        Status.ADDED: theme.accent,
+    }
+    return colors[status]
+
+
+def summary(diff: Diff) -> str:
+    """One line: how many groups are the same, split, merged, moved; how nodes were matched."""
+    if diff.is_empty:
+        return "No difference."
+    counts = Counter(group.status for region in diff.regions for group in region.groups)
+    told = ", ".join(f"{counts[status]:,} {status.value}" for status in reversed(_ORDER) if counts[status])
+    matches = [match for region in diff.regions for match in region.matches]
+    inferred = sum(not match.exact for match in matches)
+    how = f"{inferred:,} inferred" if inferred else "all exactly"
+    return f"{told}  ·  {fmt.plural(len(matches), 'node')} matched, {how}"
+
+
+def group_records(diff: Diff, theme: Theme, *, all_of_them: bool) -> list[Record]:
+    """Units that correspond; the target is "region:entry"."""
+    records = []
+    for number, region in enumerate(diff.regions):
+        many = len(diff.regions) > 1
+        for entry, group in enumerate(region.groups):
+            if all_of_them or group.status is not Status.SAME:
+                place = f"{region.a or region.b}: " if many else ""
+                records.append(_group_record(group, f"{number}:{entry}", place, theme))
+    return sorted(records, key=lambda record: (record.values[0], -abs(record.values[4])))
+
+
+def _group_record(group: GroupDiff, target: str, place: str, theme: Theme) -> Record:
+    a, b = group.cost_a, group.cost_b
+    inferred = "" if group.exact else " (inferred)"
+    texts = (
+        f"{group.status.value}{inferred}",
+        place + (", ".join(group.a) or "–"),
+        place + (", ".join(group.b) or "–"),
+        _pair(a.launches, b.launches, str),
+        _pair(a.bytes, b.bytes, fmt.size),
+        _times(a, b),
+        _pair(a.registers, b.registers, _known),
+        _pair(a.spills, b.spills, _known),
+        group.detail,
+    )
+    values = (
+        _ORDER.index(group.status),
+        group.a[0] if group.a else "",
+        group.b[0] if group.b else "",
+        b.launches - a.launches,
+        b.bytes - a.bytes,
+        b.us - a.us if a.us is not None and b.us is not None else None,
+        (b.registers or 0) - (a.registers or 0),
+        (b.spills or 0) - (a.spills or 0),
+        group.detail,
+    )
+    return Record(texts, values, target, color=status_color(group.status, theme))
+
+
+def kernel_records(diff: Diff, theme: Theme) -> list[Record]:
+    """Kernels beside each other; the target is the entry's number."""
+    records = [
+        Record(
+            (kernel.status.value, kernel.a or "–", kernel.b or "–", changes_text(kernel)),
+            (_ORDER.index(kernel.status), kernel.a, kernel.b, len(kernel.changes)),
+            str(number),
+            color=status_color(kernel.status, theme),
+        )
+        for number, kernel in enumerate(diff.kernels)
+    ]
+    return sorted(records, key=lambda record: record.values[0])
+
+
+def changes_text(kernel: KernelDiff) -> str:
+    """Figures of a kernel that differ."""
+    return ", ".join(f"{c.name.replace('_', ' ')} {_figure(c, c.a)}{_ARROW}{_figure(c, c.b)}" for c in kernel.changes)
+
+
+def figure_records(diff: Diff, theme: Theme) -> list[Record]:
+    """What was asked for differently, then every figure of the whole reports."""
+    records = []
+    for change in (*diff.header, *diff.totals):
+        differs = change.a != change.b
+        texts = (change.name, _figure(change, change.a), _figure(change, change.b), _ratio(change))
+        records.append(
+            Record(
+                texts, (change.name, change.a, change.b, _share(change)), color=theme.text if differs else theme.muted
+            )
+        )
+    return records
+
+
+def _known(value: float | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _pair(a: int | None, b: int | None, text: object) -> str:
+    told = [str(text(value)) if callable(text) else str(value) for value in (a, b)]
+    return told[0] if a == b else f"{told[0]}{_ARROW}{told[1]}"
+
+
+def _times(a: Cost, b: Cost) -> str:
+    def one(cost: Cost) -> str:
+        return "–" if cost.us is None else f"{'' if cost.measured else '~'}{fmt.microseconds(round(cost.us, 3))}"
+
+    return one(a) if (a.us, a.measured) == (b.us, b.measured) else f"{one(a)}{_ARROW}{one(b)}"
+
+
+def _figure(change: Change, value: str | float | int | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "–"
+    if "(us)" in change.name:
+        return fmt.microseconds(value)
+    if change.name.startswith(("bytes", "peak memory")) or change.name.endswith("bytes"):
+        return fmt.size(value)
+    return f"{value:,}"
+
+
+def _share(change: Change) -> float | None:
+    if isinstance(change.a, str) or isinstance(change.b, str) or not change.a or change.b is None:
+        return None
+    return change.b / change.a - 1
+
+
+def _ratio(change: Change) -> str:
+    share = _share(change)
+    return "" if share is None else "=" if not share else f"{share:+.1%}"

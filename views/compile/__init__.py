@@ -1,0 +1,1 @@
+"""Compiling from the window: the worker, one compilation at a time, its stages, its options, and checked numbers."""

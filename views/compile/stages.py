@@ -1,0 +1,165 @@
+"""The stages of the compilation: how long each took, and what it does, in three sentences."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from compiler.report import Stage
+from views.compile.progress import STAGES
+from views.compile.stage_texts import explanation
+from views.look import format as fmt
+from views.look.theme import Theme, mix
+from views.tables.table_menu import csv_text
+from views.widgets.basic import add_copy, as_panel, label
+
+_ROW = 26
+_LEAST_TEXT_WIDTH, _TEXT_WIDTH = 230, 330
+
+
+class StagesPanel(QWidget):
+    """One bar a stage, its length the share of the longest; a click explains it."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        as_panel(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 14, 0)
+        row.setSpacing(16)
+        self.bars = _Bars(theme)
+        self.bars.chosen.connect(self._explain)
+        page = QWidget()
+        as_panel(page)
+        column = QVBoxLayout(page)
+        column.setContentsMargins(14, 10, 4, 10)
+        column.addWidget(self.bars)
+        column.addStretch()
+        scroll = QScrollArea()
+        scroll.setAccessibleName("Stages, scrolled")
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(page)
+        row.addWidget(scroll, 3)
+        self._card = QFrame()
+        self._card.setProperty("role", "card")
+        self._card.setMinimumWidth(_LEAST_TEXT_WIDTH)
+        self._card.setMaximumWidth(_TEXT_WIDTH)
+        texts = QVBoxLayout(self._card)
+        texts.setContentsMargins(14, 12, 14, 12)
+        self._title = label("", "strong")
+        texts.addWidget(self._title)
+        self.text = label("", wrap=True, selectable=True)
+        texts.addWidget(self.text)
+        texts.addStretch()
+        side = QVBoxLayout()
+        side.setContentsMargins(0, 12, 0, 12)
+        side.addWidget(self._card)
+        side.addStretch()
+        row.addLayout(side, 2)
+        self._card.hide()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.bars.set_theme(theme)
+
+    def set_stages(self, stages: list[Stage]) -> None:
+        """Show these stages, the longest explained."""
+        self.bars.set_stages(stages)
+        self._card.setVisible(bool(stages))
+        if stages:
+            self.bars.choose(max(range(len(stages)), key=lambda i: stages[i].ms))
+
+    def _explain(self, stage: Stage) -> None:
+        self._title.setText(f"{_name(stage)}  ·  {fmt.milliseconds(stage.ms)}")
+        self.text.setText(explanation(stage.name))
+
+
+class _Bars(QWidget):
+    chosen = Signal(object)  # Stage
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._stages: list[Stage] = []
+        self._chosen = -1
+        self.setAccessibleName("Stages and their times")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        add_copy(self, self.csv_text)
+
+    def csv_text(self) -> str:
+        """Stage, region, milliseconds."""
+        return csv_text(("stage", "region", "ms"), ((stage.name, stage.region, stage.ms) for stage in self._stages))
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def set_stages(self, stages: list[Stage]) -> None:
+        self._stages = stages
+        self._chosen = -1
+        total = sum(stage.ms for stage in stages)
+        self.setAccessibleDescription(
+            f"{fmt.milliseconds(total)} in all. "
+            + " ".join(f"{_name(stage)} {fmt.milliseconds(stage.ms)}." for stage in stages)
+        )
+        self.setMinimumHeight(_ROW * (len(stages) + 1))
+        self.updateGeometry()
+        self.update()
+
+    def choose(self, row: int) -> None:
+        """Explain a stage."""
+        if 0 <= row < len(self._stages):
+            self._chosen = row
+            self.chosen.emit(self._stages[row])
+            self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self.choose(int(event.position().y() // _ROW))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
+        if step is None:
+            super().keyPressEvent(event)
+        else:
+            self.choose(self._chosen + step)
+
+    def sizeHint(self) -> QSize:
+        return QSize(400, _ROW * (len(self._stages) + 1))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme = self._theme
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        total = sum(stage.ms for stage in self._stages)
+        longest = max((stage.ms for stage in self._stages), default=1.0) or 1.0
+        left, figures = (210, 90) if self.width() > 420 else (182, 78)
+        room = max(24, min(self.width() - left - figures, 620))
+        side = Qt.AlignmentFlag.AlignVCenter
+        for row, stage in enumerate([*self._stages, Stage("All stages", total)]):
+            top = row * _ROW
+            last = row == len(self._stages)
+            if row == self._chosen:
+                painter.setPen(theme.accent if self.hasFocus() else Qt.PenStyle.NoPen)
+                painter.setBrush(mix(theme.surface, theme.accent, 0.1))
+                painter.drawRoundedRect(QRectF(-1, top + 1, left + room + figures, _ROW - 2), 5, 5)
+            painter.setPen(theme.text)
+            painter.drawText(QRectF(6, top, left - 10, _ROW), side, _name(stage))
+            if not last:
+                painter.setPen(theme.muted)
+                region = painter.fontMetrics().elidedText(stage.region, Qt.TextElideMode.ElideRight, left - 118)
+                painter.drawText(QRectF(110, top, left - 116, _ROW), side, region)
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(mix(theme.surface, theme.muted, 0.18))
+                painter.drawRoundedRect(QRectF(left, top + 9, room, 8), 4, 4)
+                painter.setBrush(theme.accent)
+                painter.drawRoundedRect(QRectF(left, top + 9, max(3.0, room * stage.ms / longest), 8), 4, 4)
+            painter.setPen(theme.text)
+            where = QRectF(left + room + 8, top, figures - 16, _ROW)
+            painter.drawText(where, side | Qt.AlignmentFlag.AlignRight, fmt.milliseconds(stage.ms))
+        painter.end()
+
+
+def _name(stage: Stage) -> str:
+    return STAGES.get(stage.name, stage.name)

@@ -1,0 +1,108 @@
+"""A captured graph at a glance: how much of an iteration it covers, what each step of its life took, its memory."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFont, QPainter, QPen
+
+from compiler.report import CudaGraph
+from views.charts.chart import Chart
+from views.look import format as fmt
+from views.look.theme import Theme, mix
+
+_STEP_WIDTH = 128.0
+
+
+def lifecycle(graph: CudaGraph) -> list[tuple[str, float]]:
+    """(step, milliseconds) in the order that a graph goes through."""
+    return [
+        ("Warm-up", graph.warmup_ms),
+        ("Capture", graph.capture_ms),
+        ("Instantiate", graph.instantiate_ms),
+        ("Upload", graph.upload_ms),
+        ("First replay", graph.first_replay_ms),
+    ]
+
+
+def headlines(graph: CudaGraph) -> list[tuple[str, str]]:
+    """(figure, what it is)."""
+    found = []
+    if graph.covered_kernels is not None:
+        found.append((_percent(graph.covered_kernels), "of kernels run inside graphs"))
+    if graph.covered_time is not None:
+        found.append((_percent(graph.covered_time), "of GPU time runs inside graphs"))
+    found += [
+        (fmt.count(graph.nodes), "graph nodes" if graph.partitions == 1 else f"nodes in {graph.partitions} partitions"),
+        (fmt.size(graph.pool_bytes), "graph pool"),
+        (fmt.size(graph.copied_bytes), "copied in before a replay"),
+        (fmt.count(graph.captures), "capture" if graph.captures == 1 else "captures"),
+    ]
+    found += [(fmt.count(times), f"captured again: {cause}") for cause, times in graph.recaptures.items()]
+    if graph.one_stream_us is not None and graph.forked_us is not None:
+        several = f"{graph.streams} streams, {fmt.microseconds(graph.one_stream_us)} on one"
+        one = f"one stream, {fmt.microseconds(graph.forked_us)} on several"
+        took = graph.one_stream_us if graph.streams == 1 else graph.forked_us
+        found.append((fmt.microseconds(took), f"a replay on {one if graph.streams == 1 else several}"))
+    return found
+
+
+def _percent(share: float) -> str:
+    return "100 %" if share >= 0.9995 else f"{share * 100:.1f} %"
+
+
+class LifecycleChart(Chart):
+    """Figures above, the steps as a line of stations below."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__("CUDA Graph lifecycle", theme)
+        self._graph = CudaGraph()
+        self.setFixedHeight(136)
+
+    def set_graph(self, graph: CudaGraph) -> None:
+        """Show another graph's facts."""
+        self._graph = graph
+        texts = [f"{figure} {what}." for figure, what in headlines(graph)]
+        texts += [f"{step} {fmt.milliseconds(ms)}." for step, ms in lifecycle(graph)]
+        self.setAccessibleDescription(" ".join(texts))
+        self.redraw()
+
+    def paint_base(self, painter: QPainter, area: QRectF) -> None:
+        """Figures, then stations."""
+        theme = self.theme
+        figures = headlines(self._graph)
+        width = area.width() / len(figures)
+        large = theme.ui_font(14.0)
+        large.setWeight(QFont.Weight.DemiBold)
+        for number, (figure, what) in enumerate(figures):
+            box = QRectF(area.left() + number * width, area.top() + 2, width - 8, 52)
+            painter.setFont(large)
+            painter.setPen(theme.accent if number < 2 and self._graph.covered_time is not None else theme.text)
+            painter.drawText(box, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, figure)
+            painter.setFont(theme.ui_font(8.5))
+            painter.setPen(theme.muted)
+            wrap = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
+            painter.drawText(box.adjusted(0, 24, 0, 8), wrap, what)
+        self._paint_steps(painter, QRectF(area.left(), area.top() + 74, area.width(), 58))
+
+    def _paint_steps(self, painter: QPainter, area: QRectF) -> None:
+        theme = self.theme
+        steps = lifecycle(self._graph)
+        width = min(area.width() / len(steps), 190.0)
+        middle = area.top() + 10
+        painter.setPen(QPen(theme.border, 2.0))
+        painter.drawLine(QPointF(area.left() + 6, middle), QPointF(area.left() + 6 + width * (len(steps) - 1), middle))
+        for number, (step, ms) in enumerate(steps):
+            at = area.left() + 6 + number * width
+            painter.setPen(Qt.PenStyle.NoPen)
+            known = ms > 0
+            painter.setBrush(theme.accent if known else mix(theme.surface, theme.muted, 0.4))
+            painter.drawEllipse(QPointF(at, middle), 5, 5)
+            painter.setPen(theme.muted)
+            painter.setFont(theme.ui_font(8.5))
+            painter.drawText(QRectF(at - 6, middle + 9, width, 15), Qt.AlignmentFlag.AlignLeft, step)
+            strong = theme.ui_font(9.5)
+            strong.setWeight(QFont.Weight.DemiBold)
+            painter.setFont(strong)
+            painter.setPen(theme.text if known else theme.muted)
+            text = fmt.milliseconds(ms) if known else "–"
+            painter.drawText(QRectF(at - 6, middle + 24, width, 18), Qt.AlignmentFlag.AlignLeft, text)

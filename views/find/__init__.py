@@ -1,0 +1,1 @@
+"""Ctrl+K: the palette that finds anything, and how to go there."""

@@ -1,0 +1,100 @@
+"""What the colours of an overlay mean, in a corner of the graph."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QWidget
+
+from app.overlays import LEVELS, OVERLAYS, Overlay
+from app.unit_errors import error_text
+from views.canvas.palette import category_color, ramp_color
+from views.look import format as fmt
+from views.look.theme import Theme
+
+_ROW, _PAD = 18, 10
+
+
+class OverlayLegend(QWidget):
+    """Hidden while there is no overlay."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._overlay: Overlay | None = None
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self.update()
+
+    def show_overlay(self, overlay: Overlay | None) -> None:
+        """Explain another overlay."""
+        self._overlay = overlay
+        self.setVisible(overlay is not None)
+        if overlay is not None:
+            rows = 2 if overlay.is_ramp else max(len(overlay.keys), 1)
+            self.resize(196, _PAD * 2 + _ROW * (rows + 1))
+            self.setAccessibleName(f"Colours: {OVERLAYS[overlay.kind]}. {' '.join(self._texts(overlay))}")
+            self.update()
+
+    @property
+    def kind(self) -> str:
+        """The overlay that is explained; "decision" for none."""
+        return self._overlay.kind if self._overlay is not None else "decision"
+
+    def _texts(self, overlay: Overlay) -> list[str]:
+        if not overlay.is_ramp:
+            return overlay.keys
+        if not overlay.units:
+            return ["not checked yet" if overlay.kind == "error" else "nothing was measured"]
+        if overlay.kind == "error":
+            return [error_text(overlay.smallest), error_text(overlay.largest)]
+        if overlay.kind == "bytes":
+            return ["0 B", fmt.size(overlay.largest)]
+        return ["0", fmt.microseconds(round(overlay.largest, 2))]
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """A title, then the ramp or the categories."""
+        overlay, theme = self._overlay, self._theme
+        if overlay is None:
+            return
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(theme.border, 1.0))
+            painter.setBrush(theme.surface)
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+            painter.setFont(theme.ui_font(9.0))
+            painter.setPen(theme.text)
+            kind = "" if not overlay.is_ramp else " (measured)" if overlay.is_measured else " (estimated)"
+            if overlay.kind == "error":
+                kind = " against float64"
+            title = QRectF(_PAD, _PAD - 3, self.width() - 2 * _PAD, _ROW)
+            painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, OVERLAYS[overlay.kind] + kind)
+            if overlay.is_ramp:
+                self._paint_ramp(painter, overlay)
+                return
+            for number, text in enumerate(overlay.keys):
+                top = _PAD + _ROW * (number + 1)
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(category_color(number, theme))
+                painter.drawRoundedRect(QRectF(_PAD, top + 3, 11, 11), 3, 3)
+                painter.setPen(theme.muted)
+                painter.drawText(QRectF(_PAD + 20, top, 150, _ROW), Qt.AlignmentFlag.AlignVCenter, text)
+
+    def _paint_ramp(self, painter: QPainter, overlay: Overlay) -> None:
+        theme = self._theme
+        width = (self.width() - 2 * _PAD) / LEVELS
+        top = _PAD + _ROW
+        painter.setPen(Qt.PenStyle.NoPen)
+        if overlay.units:
+            for level in range(LEVELS):
+                painter.fillRect(QRectF(_PAD + level * width, top + 2, width, 10), ramp_color(level, theme))
+        painter.setPen(theme.muted)
+        texts = self._texts(overlay)
+        where = QRectF(_PAD, top + _ROW - 2, self.width() - 2 * _PAD, _ROW)
+        painter.drawText(where, Qt.AlignmentFlag.AlignLeft, texts[0])
+        if len(texts) > 1:
+            painter.drawText(where, Qt.AlignmentFlag.AlignRight, texts[1])

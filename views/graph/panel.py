@@ -1,0 +1,499 @@
+"""The centre: which region is shown, its graph, zoom, search, minimap. Layouts are made off the GUI thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
+
+from app.filters import Kept
+from app.layout import GraphLayout, layout_region
+from app.layout.group_tree import build_group_tree
+from app.layout.module_tree import build_module_tree
+from app.overlays import OVERLAYS, Overlay, overlay
+from compiler.report import GraphBreak, Region, Report
+from views.background.jobs import Job
+from views.canvas import GraphCanvas, Minimap
+from views.canvas.module_scene import ModuleScene
+from views.canvas.scene import Scene
+from views.graph.box_view import BoxView
+from views.graph.overlay_legend import OverlayLegend
+from views.graph.view_history import ViewHistory, ViewState
+from views.look.icons import icon
+from views.look.theme import Theme
+from views.selection.selection import Selection
+from views.widgets.basic import icon_button, label, recolor
+
+_ROOM_FOR_ZOOM = 760  # pixels
+_AT_ONCE = 1500  # nodes whose colours are found in a fraction of a frame
+GROUPINGS = {"fusion": "Fusion groups", "kernels": "Groups, closed", "modules": "Modules"}
+
+
+class GraphPanel(QWidget):
+    """Region tabs over the canvas."""
+
+    region_changed = Signal(str)
+    node_clicked = Signal(str)
+    group_clicked = Signal(str)
+    background_clicked = Signal()
+    nodes_clicked = Signal(str, object)  # region, frozenset of nodes
+    laid_out = Signal(str)
+    layout_failed = Signal(object)
+    numerics_requested = Signal()
+    overlay_chosen = Signal(str)  # one of OVERLAYS
+    view_history_changed = Signal(bool, bool)  # can undo, can redo
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._report: Report | None = None
+        self._scenes: dict[str, Scene] = {}  # by fusion groups
+        self._stored: dict[str, bytes] = {}
+        self._jobs: dict[str, Job] = {}
+        self._pending = Selection()
+        self._history = ViewHistory()
+        self._shown_grouping = "fusion"
+        self._goal: ViewState | None = None  # of an undo whose layout is being made
+        self._kept: dict[str, Kept] | None = None
+        self._pinned = Selection()
+        self._colouring: Job | None = None
+        self._coloured: tuple[Region | None, str, Overlay | None] = (None, "decision", None)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        bar = QFrame()
+        bar.setProperty("role", "panel")
+        head = QHBoxLayout(bar)
+        head.setContentsMargins(8, 2, 8, 0)
+        head.setSpacing(2)
+        self.tabs = QTabBar()
+        self.tabs.setAccessibleName("Compiled regions")
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
+        self.tabs.setUsesScrollButtons(True)
+        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
+        self.tabs.currentChanged.connect(self._tab_changed)
+        head.addWidget(self.tabs, 1)
+        self.canvas = GraphCanvas()
+        self.modules, self.kernels = BoxView(self, build_module_tree), BoxView(self, build_group_tree)
+        self._boxes = {"modules": self.modules, "kernels": self.kernels}
+        self.groupings = QComboBox()
+        self.groupings.setAccessibleName("Group by")
+        self.groupings.setToolTip("Group by (M)")
+        for key, title in GROUPINGS.items():
+            self.groupings.addItem(title, key)
+        self.groupings.activated.connect(lambda _: self.show_grouping(str(self.groupings.currentData())))
+        head.addWidget(self.groupings)
+        self._open_all = icon_button("expand", "Open all boxes, one of each stack ([)", self._open_boxes, theme)
+        self._close_all = icon_button("columns", "Close all boxes (])", self._close_boxes, theme)
+        for button in (self._open_all, self._close_all):
+            button.setVisible(False)
+            head.addWidget(button)
+        self.overlays = QComboBox()
+        self.overlays.setAccessibleName("Colour the graph by")
+        self.overlays.setToolTip("Colour the graph by")
+        for key, title in OVERLAYS.items():
+            self.overlays.addItem(title, key)
+        self.overlays.activated.connect(lambda _: self.choose_overlay(str(self.overlays.currentData())))
+        head.addWidget(self.overlays)
+        self._zoom_out = icon_button("zoom-out", "Zoom out (-)", self.canvas.zoom_out, theme)
+        self._zoom_in = icon_button("zoom-in", "Zoom in (+)", self.canvas.zoom_in, theme)
+        for button in (self._zoom_out, self._zoom_in, icon_button("fit", "Fit the graph (F)", self.canvas.fit, theme)):
+            head.addWidget(button)
+        column.addWidget(bar)
+        column.addWidget(self.canvas, 1)
+        self.minimap = Minimap(self.canvas)
+        self.legend = OverlayLegend(theme, self.canvas)
+        self.canvas.resized.connect(self._place_legend)
+        self._waiting = label("Laying out the graph…", "chip")
+        self._waiting.setParent(self.canvas)
+        self._waiting.move(14, 12)
+        self._waiting.setVisible(False)
+        self.canvas.node_clicked.connect(self.node_clicked)
+        self.canvas.group_clicked.connect(self.group_clicked)
+        self.canvas.background_clicked.connect(self.background_clicked)
+        self.canvas.nodes_clicked.connect(self._nodes_clicked)
+        self.canvas.box_toggled.connect(self._toggle)
+        self.canvas.reveal_requested.connect(self._reveal)
+        self.canvas.jumping.connect(self._leave_view)
+        for name, view in self._boxes.items():
+            view.ready.connect(lambda region, made, anchor, name=name: self._boxes_made(name, region, made, anchor))
+            view.failed.connect(self._boxes_failed)
+        for keys, call in (
+            ("M", self._other_grouping), ("[", self._open_boxes), ("]", self._close_boxes),
+        ):  # fmt: skip
+            QShortcut(QKeySequence(keys), self, call, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self.set_theme(theme)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room, region names go before what has keys and a wheel anyway."""
+        super().resizeEvent(event)
+        for button in (self._zoom_out, self._zoom_in):
+            button.setVisible(self.width() >= _ROOM_FOR_ZOOM)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self.canvas.set_theme(theme)
+        self.legend.set_theme(theme)
+        recolor(self, theme)
+        self._set_tab_icons()
+
+    def set_report(self, report: Report, stored: dict[str, bytes]) -> None:
+        """Show the regions of ``report``; ``stored`` are layouts that its session kept, by region."""
+        for job in self._jobs.values():
+            job.cancel()
+        self._jobs = {}
+        self._report = report
+        self._scenes = {}
+        self._stored = stored
+        for view in self._boxes.values():
+            view.forget()
+        self._history.clear()
+        self._tell_history()
+        self.tabs.blockSignals(True)
+        while self.tabs.count():
+            self.tabs.removeTab(0)
+        for number, region in enumerate(report.regions):
+            self.tabs.addTab(region_title(region))
+            tip = f"{region.name}: {region.kind}, {len(region.nodes):,} nodes"
+            found = _break_before(report, number)
+            self.tabs.setTabToolTip(number, f"{tip}\nGraph break before it: {found.reason}" if found else tip)
+        self.tabs.blockSignals(False)
+        self._set_tab_icons()
+        if report.regions:
+            self._tab_changed(0)
+
+    @property
+    def regions(self) -> list[Region]:
+        """Every region of the report."""
+        return self._report.regions if self._report is not None else []
+
+    @property
+    def region(self) -> Region | None:
+        """The region shown."""
+        position = self.tabs.currentIndex()
+        return self._report.regions[position] if self._report and position >= 0 else None
+
+    def show_region(self, name: str) -> None:
+        """Switch to the region called ``name``."""
+        for position, region in enumerate(self._report.regions if self._report else ()):
+            if region.name == name:
+                self.tabs.setCurrentIndex(position)
+
+    def layout_bytes(self) -> Callable[[], dict[str, bytes]]:
+        """Encodes the layouts made so far for the session, on any thread."""
+        stored, made = dict(self._stored), dict(self._scenes)
+        return lambda: {**stored, **{name: scene.layout.to_bytes() for name, scene in made.items()}}
+
+    def show_selection(self, selection: Selection) -> None:
+        """Mark the selection, and bring it into sight. Kept until the layout is there."""
+        self._pending = selection
+        region = self.region
+        if region is None or self.canvas.scene is None or self.canvas.scene.region is not region:
+            return
+        members = {group.name: group.nodes for group in region.groups}
+        members |= {call.name: call.nodes for call in region.extern_calls}
+        is_whole = selection.nodes == frozenset(members.get(selection.unit, ()))
+        if is_whole and not selection.node:
+            self.canvas.select_group(selection.unit)
+        else:
+            self.canvas.select_nodes(set(selection.nodes))
+        if len(selection.nodes) > 1 and not selection.unit:
+            if not self.canvas.shows(selection.nodes):
+                self.canvas.center_on_all(selection.nodes)
+            return
+        whole = selection.unit if is_whole else min(selection.nodes, default="")
+        if target := selection.node or whole:
+            self.canvas.center_on(target)
+
+    @property
+    def grouping(self) -> str:
+        """One of GROUPINGS."""
+        return str(self.groupings.currentData())
+
+    def show_grouping(self, kind: str) -> None:
+        """Group the graph by modules or by fusion groups, from now on; what is selected stays in view."""
+        if kind != self._shown_grouping and self.canvas.scene is not None:
+            self._leave_view(self._shown_grouping)
+        self._set_grouping(kind)
+        if self.region is not None:
+            self._request(self.region)
+
+    @property
+    def view_history(self) -> tuple[bool, bool]:
+        """Whether there is a view to undo, and one to redo."""
+        return bool(self._history.before), bool(self._history.after)
+
+    def undo_view(self) -> None:
+        """Look as before the last change of grouping, open boxes, colours, or the last jump."""
+        self._go_to_view(self._history.undo(self._view_state()))
+
+    def redo_view(self) -> None:
+        """Look as before the last undo."""
+        self._go_to_view(self._history.redo(self._view_state()))
+
+    def _view_state(self, kind: str = "") -> ViewState:
+        region, grouping = self.region, kind or self.grouping
+        name = region.name if region is not None else ""
+        folding = self._boxes[grouping].folding(name) if grouping in self._boxes else None
+        return ViewState(name, grouping, str(self.overlays.currentData()), self.canvas.camera, folding)
+
+    def _leave_view(self, kind: str = "") -> None:
+        """The view is about to change in a way that can be undone."""
+        if self._goal is None and self.canvas.isVisible():
+            self._history.leave(self._view_state(kind))
+            self._tell_history()
+
+    def _tell_history(self) -> None:
+        self.view_history_changed.emit(*self.view_history)
+
+    def _go_to_view(self, state: ViewState | None) -> None:
+        self._tell_history()
+        if state is None:
+            return
+        self._set_grouping(state.grouping)
+        self.overlays.setCurrentIndex(self.overlays.findData(state.overlay))
+        self._goal = state
+        self.show_region(state.region)
+        region = self.region
+        if region is None:
+            return
+        if state.grouping in self._boxes:
+            self._boxes[state.grouping].set_folding(region, state.folding)
+        else:
+            self._request(region)
+
+    def _set_grouping(self, kind: str) -> None:
+        self.groupings.setCurrentIndex(self.groupings.findData(kind))
+        for button in (self._open_all, self._close_all):
+            button.setVisible(kind in self._boxes)
+
+    def _other_grouping(self) -> None:
+        self.show_grouping("fusion" if self.grouping == "modules" else "modules")
+
+    def _toggle(self, key: str, whole_stack: bool) -> None:
+        if self.region is not None and self.grouping in self._boxes:
+            self._leave_view()
+            self._boxes[self.grouping].toggle(self.region, key, whole_stack=whole_stack)
+
+    def _reveal(self, name: str) -> None:
+        scene = self.canvas.scene
+        if self.region is not None and scene is not None and self.grouping in self._boxes:
+            self._leave_view()
+            self._boxes[self.grouping].reveal(self.region, scene.index[name])
+
+    def _open_boxes(self) -> None:
+        if self.region is not None and self.grouping in self._boxes:
+            self._leave_view()
+            self._boxes[self.grouping].open_all(self.region, stacks=False)
+
+    def _close_boxes(self) -> None:
+        if self.region is not None and self.grouping in self._boxes:
+            self._leave_view()
+            self._boxes[self.grouping].close_all(self.region)
+
+    def _boxes_made(self, grouping: str, name: str, made: ModuleScene, anchor: str) -> None:
+        region = self.region
+        if region is None or region.name != name or self.grouping != grouping:
+            return
+        scene = self.canvas.scene
+        if scene is not None and scene.region is region and self._shown_grouping == grouping:
+            self._waiting.setVisible(False)
+            self.canvas.exchange_scene(made, anchor)
+            self._mark_kept()
+            self._colour_again()
+            self._arrive()
+        else:
+            self._display(made)
+
+    def _boxes_failed(self, fault: Exception) -> None:
+        self._waiting.setVisible(False)
+        self.layout_failed.emit(fault)
+
+    def _arrive(self) -> None:
+        """Looks where the view that an undo goes to looked."""
+        goal, self._goal = self._goal, None
+        if goal is not None:
+            self.canvas.glide_to(goal.camera)
+
+    def _nodes_clicked(self, nodes: frozenset[str]) -> None:
+        if self.region is not None:
+            self.nodes_clicked.emit(self.region.name, nodes)
+
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """Dim what the filters hide; None for nothing."""
+        self._kept = kept
+        self._mark_kept()
+
+    def set_pinned(self, pinned: Selection | None) -> None:
+        """Keep a mark on what is pinned."""
+        self._pinned = pinned or Selection()
+        self._mark_kept()
+
+    def _mark_kept(self) -> None:
+        region = self.region
+        scene = self.canvas.scene
+        if region is None or scene is None or scene.region is not region:
+            return
+        kept = self._kept.get(region.name) if self._kept is not None else None
+        self.canvas.keep_nodes(kept.nodes if kept is not None else None)
+        self.canvas.pin_nodes(self._pinned.nodes if self._pinned.region == region.name else ())
+
+    def show_overlay(self, kind: str) -> None:
+        """Colour the graph by one of OVERLAYS, from now on; of a large region the colours come a little later."""
+        self.overlays.setCurrentIndex(self.overlays.findData(kind))
+        if self._colouring is not None:
+            self._colouring.cancel()
+            self._colouring = None
+        report, region = self._report, self.region
+        if report is None or region is None or kind == "decision":
+            self._colour(region, kind, None)
+        elif len(region.nodes) <= _AT_ONCE:
+            self._colour(region, kind, overlay(report, region, kind))
+        else:
+            job = Job(lambda cancelled: overlay(report, region, kind), self)
+            job.done.connect(lambda made: self._colour(region, kind, made))
+            self._colouring = job.start()
+
+    def _colour(self, region: Region | None, kind: str, made: Overlay | None) -> None:
+        if region is not self.region:
+            return  # it was left while its colours were looked for
+        self._coloured = (region, kind, made)
+        self.canvas.set_overlay(made)
+        self.legend.show_overlay(made)
+        self._place_legend()
+
+    def _colour_again(self) -> None:
+        """The region is laid out otherwise, or it is another one."""
+        region, kind = self.region, str(self.overlays.currentData())
+        if self._coloured[0] is region and self._coloured[1] == kind:
+            self._colour(*self._coloured)
+        else:
+            self.show_overlay(kind)
+
+    def refresh(self) -> None:
+        """The report has grown: its times may have other colours."""
+        self.show_overlay(str(self.overlays.currentData()))
+
+    def choose_overlay(self, kind: str) -> None:
+        """As the user does: what is shown beside the graph follows."""
+        shown = self.legend.kind
+        if kind != shown:
+            self.overlays.setCurrentIndex(self.overlays.findData(shown))
+            self._leave_view()
+        self.show_overlay(kind)
+        self.overlay_chosen.emit(kind)
+        if kind == "error" and self._report is not None and self._report.numerics is None:
+            self.numerics_requested.emit()  # wanting to see it is asking for it
+
+    def export(self, path: Path) -> None:
+        """Write the whole graph as SVG, or what is in sight as PNG where ``path`` ends so.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if path.suffix.lower() != ".png":
+            self.canvas.to_svg(path)
+        elif not self.canvas.render_image(self.canvas.viewport().size() * 2).save(str(path), "PNG"):
+            raise OSError("the place cannot be written to")
+
+    def _place_legend(self) -> None:
+        self.legend.move(14, self.canvas.height() - self.legend.height() - 14)
+
+    def cancel_jobs(self) -> None:
+        """Stop layouts in progress, as when the window closes."""
+        for view in self._boxes.values():
+            view.cancel()
+        for job in (*self._jobs.values(), *([self._colouring] if self._colouring is not None else ())):
+            job.cancel()
+        self._jobs = {}
+
+    def _set_tab_icons(self) -> None:
+        for number in range(self.tabs.count()):
+            split = self._report is not None and _break_before(self._report, number) is not None
+            made = icon("split", self._theme.warning) if split else icon("group", self._theme.muted)
+            self.tabs.setTabIcon(number, made)
+
+    def _tab_changed(self, position: int) -> None:
+        region = self.region
+        if region is None:
+            return
+        self._pending = Selection(region=region.name)
+        self.region_changed.emit(region.name)
+        self._request(region)
+
+    def _request(self, region: Region) -> None:
+        if self.grouping in self._boxes:
+            self._waiting.setVisible(self.canvas.scene is None)
+            self._waiting.adjustSize()
+            view = self._boxes[self.grouping]
+            view.set_folding(region, view.folding(region.name))
+            return
+        if region.name in self._scenes:
+            self._show(region)
+            return
+        self._waiting.setVisible(True)
+        self._waiting.adjustSize()
+        if region.name in self._jobs:
+            return
+        stored = self._stored.get(region.name)
+        job = Job(lambda cancelled: Scene(region, _layout(region, stored, cancelled)), self)
+        job.done.connect(lambda scene: self._made(region, scene))
+        job.failed.connect(lambda fault: self._failed(region, fault))
+        self._jobs[region.name] = job.start()
+
+    def _made(self, region: Region, scene: Scene) -> None:
+        self._jobs.pop(region.name, None)
+        self._scenes[region.name] = scene
+        if self.region is region and self.grouping == "fusion":
+            self._show(region)
+        self.laid_out.emit(region.name)
+
+    def _failed(self, region: Region, fault: Exception) -> None:
+        self._jobs.pop(region.name, None)
+        self._waiting.setVisible(False)
+        self.layout_failed.emit(fault)
+
+    def _show(self, region: Region) -> None:
+        self._display(self._scenes[region.name])
+
+    def _display(self, scene: Scene) -> None:
+        """Shows a region anew, in one of the groupings, with what is selected in view."""
+        self._waiting.setVisible(False)
+        self._shown_grouping = self.grouping
+        self.canvas.set_scene(scene)
+        self._colour_again()
+        self._mark_kept()
+        goal = self._goal
+        self._goal = goal or self._view_state()  # going to the selection is no jump of its own
+        self.show_selection(self._pending)
+        self._goal = goal
+        self._arrive()
+
+
+def region_title(region: Region) -> str:
+    """The region's name, with its kind where the name does not say it."""
+    return region.name if region.kind in region.name else f"{region.name}  {region.kind}"
+
+
+def _break_before(report: Report, position: int) -> GraphBreak | None:
+    """The graph break that this region begins after, where forward regions and breaks pair up one to one."""
+    starts = [region for region in report.regions if region.kind != "backward"]
+    region = report.regions[position]
+    if region.kind == "backward" or len(report.graph_breaks) != len(starts) - 1:
+        return None
+    place = starts.index(region)
+    return report.graph_breaks[place - 1] if place > 0 else None
+
+
+def _layout(region: Region, stored: bytes | None, cancelled: Callable[[], bool]) -> GraphLayout:
+    if stored is not None:
+        try:
+            return GraphLayout.from_bytes(stored)
+        except ValueError:
+            pass  # of another version: make it anew
+    return layout_region(region, cancelled=cancelled)

@@ -1,0 +1,1 @@
+"""The inspector: what is selected, and what is pinned beside it."""

@@ -1,0 +1,213 @@
+"""The inspector: what is selected, why it is as it is, and the kernel that computes it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitter, QVBoxLayout, QWidget
+
+from compiler.report import ExternCall, Group, Kernel
+from views.code.kernel import KernelPanel
+from views.inspector.pinned import comparison_page, pin_title
+from views.inspector.sections import Page, in_order, node_page, overview_page, pair_page, unit_page
+from views.look.theme import Theme
+from views.selection.index import RegionIndex
+from views.selection.selection import Selection
+from views.tables.units_table import swatch, unit_color
+from views.widgets.basic import ElidedLabel, as_panel, icon_button, label, recolor
+
+_NEXT_FRAME_MS = 12  # a selection is painted first, its facts with the frame after
+_PIN = "Pin what is selected, to compare the next with it (P)"
+
+
+class Inspector(QWidget):
+    """Follows the selection; every click in it is a wish to select, told by signals."""
+
+    node_chosen = Signal(str)
+    unit_chosen = Signal(str)
+    lines_chosen = Signal(str, int)  # kernel, line
+    line_hovered = Signal(str, int)  # kernel, line, 0 for none
+    back_requested = Signal()
+    forward_requested = Signal()
+    pin_requested = Signal()
+    hovered = Signal(str)  # a node or unit named in the facts, "" for none
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        as_panel(self)
+        self._theme = theme
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(_NEXT_FRAME_MS)
+        self._later.timeout.connect(self._turn)
+        self._made: Page | None = None  # of what is selected; None while it is still to be made
+        self._index: RegionIndex | None = None
+        self._selection = Selection()
+        self._pinned: tuple[RegionIndex, Selection] | None = None
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        head = QHBoxLayout()
+        head.setContentsMargins(14, 10, 8, 8)
+        head.setSpacing(5)
+        self._swatch = QLabel()
+        head.addWidget(self._swatch)
+        self.title = ElidedLabel("", "strong")
+        head.addWidget(self.title)
+        self._chip = label("", "chip")
+        head.addWidget(self._chip)
+        head.addStretch()
+        self._pin = icon_button("pin", _PIN, self._pin_clicked, theme)
+        self._pin.setCheckable(True)
+        head.addWidget(self._pin)
+        self._back = icon_button("back", "Back in the selection history", self.back_requested.emit, theme)
+        self._forward = icon_button("forward", "Forward in the selection history", self.forward_requested.emit, theme)
+        head.addWidget(self._back)
+        head.addWidget(self._forward)
+        column.addLayout(head)
+        self.splitter = QSplitter(Qt.Orientation.Vertical)
+        self.splitter.setObjectName("inspector")
+        self.splitter.setChildrenCollapsible(False)
+        self._scroll = QScrollArea()
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setAccessibleName("Facts of the selection")
+        self.kernel_panel = KernelPanel(theme)
+        self.kernel_panel.line_clicked.connect(self.lines_chosen)
+        self.kernel_panel.line_hovered.connect(self.line_hovered)
+        self.kernel_panel.more_room_wanted.connect(self._give_room)
+        self.splitter.addWidget(self._scroll)
+        self.splitter.addWidget(self.kernel_panel)
+        self.splitter.setStretchFactor(0, 1)
+        self.splitter.setStretchFactor(1, 1)
+        column.addWidget(self.splitter, 1)
+        self.set_history(False, False)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self.kernel_panel.set_theme(theme)
+        recolor(self, theme)
+        self.show_selection(self._selection)
+
+    def set_region(self, index: RegionIndex | None) -> None:
+        """Inspect another region."""
+        self._index = index
+        self._selection = Selection()
+
+    def set_history(self, can_go_back: bool, can_go_forward: bool) -> None:
+        """Which of Back and Forward lead anywhere."""
+        self._back.setEnabled(can_go_back)
+        self._forward.setEnabled(can_go_forward)
+
+    def set_pinned(self, pinned: tuple[RegionIndex, Selection] | None) -> None:
+        """What everything is compared with, and the look-ups of its region; None for nothing."""
+        self._pinned = pinned
+        title = pin_title(pinned[1]) if pinned is not None else ""
+        tip = f"Unpin {title} (P)" if title else _PIN
+        self._pin.setToolTip(tip)
+        self._pin.setAccessibleName(tip)
+        self.show_selection(self._selection)
+
+    def _pin_clicked(self) -> None:
+        self._pin.setChecked(self._pinned is not None)  # the model decides
+        self.pin_requested.emit()
+
+    @property
+    def page(self) -> QWidget | None:
+        """The facts of what is selected."""
+        while self._later.isActive():
+            self._turn()
+        return self._scroll.widget()
+
+    def show_selection(self, selection: Selection) -> None:
+        """Show what is selected."""
+        self._selection = selection
+        index = self._index
+        if index is None:
+            return
+        unit = index.units.get(selection.unit)
+        node = index.nodes.get(selection.node)
+        kernel = index.kernel_of(selection.unit)
+        self._swatch.setVisible(unit is not None)
+        if unit is not None:
+            color = unit_color(unit.name, index, self._theme)
+            self._swatch.setPixmap(swatch(self._theme, color, isinstance(unit, ExternCall)))
+        if node is not None:
+            self._head(node.name, f"op in {unit.name}" if unit is not None else node.kind.value)
+        elif unit is not None:
+            self._head(unit.name, f"{unit.kind.value} group" if isinstance(unit, Group) else "extern call")
+        elif self._is_pair(index, selection):
+            self._head(" → ".join(in_order(index, selection.nodes)), "kept apart")
+        else:
+            self._head(index.region.name, f"{index.region.kind} region")
+        self._pin.setChecked(self._pinned is not None)
+        self._pin.setEnabled(self._pinned is not None or not selection.is_empty)
+        self._show_kernel(kernel, selection, unit)
+        self._made = None
+        self._later.start()
+
+    def _is_pair(self, index: RegionIndex, selection: Selection) -> bool:
+        """Whether two nodes of different units are selected."""
+        units = {index.unit_of(name) for name in selection.nodes} - {""}
+        return len(units) == len(selection.nodes) == 2
+
+    def _turn(self) -> None:
+        """The facts in turns of their own: with the rest of a selection they would take more than a frame."""
+        self._later.stop()
+        if self._made is None:
+            self._make_page()
+        else:
+            self._made.go_on()
+        if self._made is not None and self._made.has_more:
+            self._later.start()
+
+    def _make_page(self) -> None:
+        index, selection = self._index, self._selection
+        if index is None:
+            return
+        unit, node = index.units.get(selection.unit), index.nodes.get(selection.node)
+        if node is not None:
+            page = node_page(index, node, unit, self._theme)
+        elif unit is not None:
+            page = unit_page(index, unit, selection.nodes, self._theme)
+        elif self._is_pair(index, selection):
+            page = pair_page(index, selection.nodes, self._theme)
+        else:
+            page = overview_page(index)
+        if self._pinned is not None and self._pinned[1] != selection and not selection.is_empty:
+            comparison_page(page, *self._pinned, index, selection)
+        page.hovered.connect(self.hovered)
+        page.node_chosen.connect(self.node_chosen)
+        page.unit_chosen.connect(self.unit_chosen)
+        page.finish()
+        # The old page may be in the middle of the click that brought us here: it goes when that is over.
+        old = self._scroll.takeWidget()
+        if old is not None:
+            old.hide()
+            old.deleteLater()
+        self._scroll.setWidget(page)
+        self._made = page
+
+    def _give_room(self) -> None:
+        """Most of the height for the kernel's levels."""
+        height = self.splitter.height()
+        self.splitter.setSizes([height // 4, height - height // 4])
+
+    def _head(self, title: str, chip: str) -> None:
+        self.title.setText(title)
+        self._chip.setText(chip)
+
+    def _show_kernel(self, kernel: Kernel | None, selection: Selection, unit: Group | ExternCall | None) -> None:
+        index = self._index
+        self.kernel_panel.setVisible(bool(selection.unit or selection.node))
+        if kernel is not None and index is not None:
+            whole = isinstance(unit, Group) and selection.nodes == frozenset(unit.nodes)
+            lines = [] if whole else index.node_lines(kernel, selection.nodes)
+            self.kernel_panel.show_kernel(kernel, [selection.line] if selection.line else lines)
+        elif isinstance(unit, ExternCall):
+            self.kernel_panel.show_nothing(f"An extern call has no generated source: it runs {unit.op} of a library.")
+        elif isinstance(unit, Group):
+            self.kernel_panel.show_nothing("The report has no source for this group's kernel.")
+        else:
+            self.kernel_panel.show_nothing("No kernel computes this node.")

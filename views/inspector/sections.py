@@ -1,0 +1,405 @@
+"""The pages of the inspector: a region, a unit (group or extern call), one FX node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QGridLayout,
+    QHeaderView,
+    QSizePolicy,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.unit_errors import error_text
+from compiler.report import ExternCall, Group, Node, SourceLine, TensorInfo
+from views.look import format as fmt
+from views.look.theme import Theme
+from views.refusals.index import lost_text, refusal_text
+from views.selection.index import RegionIndex, Unit
+from views.tables.table_menu import add_table_menu, csv_text
+from views.widgets.basic import ElidedLabel, as_panel, label, line
+
+_MAX_ROWS = 9  # rows of a list before it scrolls
+_MAX_LINES = 10
+_ROW_HEIGHT = 24
+
+
+class Page(QWidget):
+    """A column of sections. Clicks on names come out as signals."""
+
+    node_chosen = Signal(str)
+    unit_chosen = Signal(str)
+    hovered = Signal(str)  # a node or unit in one of its lists, "" for none
+
+    def __init__(self) -> None:
+        super().__init__()
+        as_panel(self)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(14, 2, 14, 14)
+        self._column.setSpacing(6)
+        self._later: list[Callable[[], object]] = []
+
+    def later(self, *sections: Callable[[], object]) -> None:
+        """Sections for ``go_on`` to make, one at a time: all at once would take more than a frame."""
+        self._later += sections
+
+    @property
+    def has_more(self) -> bool:
+        """Whether sections are still to be made."""
+        return bool(self._later)
+
+    def go_on(self) -> None:
+        """Make the next section."""
+        if self._later:
+            self._later.pop(0)()
+
+    def finish(self) -> None:
+        """Keep the sections together at the top, when the last of them is there."""
+        if self._later:
+            self._later.append(lambda: self._column.addStretch(1))
+        else:
+            self._column.addStretch(1)
+
+    def heading(self, text: str) -> None:
+        """Begin a section."""
+        if self._column.count():
+            self._column.addSpacing(6)
+            self._column.addWidget(line())
+            self._column.addSpacing(2)
+        self._column.addWidget(label(text, "heading"))
+
+    def text(self, text: str, role: str = "") -> None:
+        """A paragraph."""
+        self._column.addWidget(label(text, role, wrap=True, selectable=True))
+
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        """Two columns: what, and its value."""
+        if self._column.count():
+            self._column.addSpacing(4)
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(14)
+        grid.setVerticalSpacing(4)
+        grid.setColumnStretch(1, 1)
+        for row, (name, value) in enumerate(facts):
+            key = label(name, "muted")
+            grid.addWidget(key, row, 0, Qt.AlignmentFlag.AlignTop)
+            one_word = " " not in value  # a long name: nowhere to wrap
+            grid.addWidget(ElidedLabel(value) if one_word else label(value, wrap=True, selectable=True), row, 1)
+        self._column.addLayout(grid)
+
+    def table(self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str = "") -> Table:
+        """A list whose rows can be chosen; the first column is the name that is told."""
+        made = Table(name, columns, rows, current)
+        made.hovered.connect(self.hovered)
+        self._column.addWidget(made)
+        return made
+
+    def put_first(self, title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+        """A list above everything else, as tall as it is."""
+        made = Table(title, columns, rows, "", len(rows))
+        made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        for place, widget in enumerate((label(title, "heading"), made, line())):
+            self._column.insertWidget(place, widget)
+
+    def code(self, text: str, theme: Theme) -> None:
+        """A line of code."""
+        made = label(text, selectable=True)
+        made.setFont(theme.mono_font(9.0))
+        made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        made.setToolTip(text)
+        self._column.addWidget(made)
+
+
+class Table(QTreeWidget):
+    """A small list, as tall as its rows up to a limit."""
+
+    chosen = Signal(str)
+    hovered = Signal(str)  # the first column of the row under the mouse, "" for none
+
+    def __init__(
+        self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str, most: int = _MAX_ROWS
+    ) -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.setObjectName(name)
+        self.setHeaderLabels(list(columns))
+        self.setRootIsDecorated(False)
+        self.setUniformRowHeights(True)
+        self.setIndentation(0)
+        self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        for row in rows:
+            item = QTreeWidgetItem(list(row))
+            item.setSizeHint(0, QSize(0, _ROW_HEIGHT))
+            for column, text in enumerate(row):
+                item.setToolTip(column, text)
+            self.addTopLevelItem(item)
+            if row[0] == current:
+                self.setCurrentItem(item)
+        header = self.header()
+        header.setStretchLastSection(True)
+        header.setMinimumSectionSize(50)
+        for column in range(len(columns) - 1):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
+            self.setColumnWidth(column, 122 if column == 0 else 128)
+        shown = min(len(rows), most)
+        self.setFixedHeight(32 + shown * _ROW_HEIGHT)
+        self.setMouseTracking(True)
+        self.itemEntered.connect(lambda item, column: self.hovered.emit(item.text(0)))
+        add_table_menu(self, lambda: csv_text(columns, rows))
+        self.itemClicked.connect(lambda item, column: self.chosen.emit(item.text(0)))
+        self.itemActivated.connect(lambda item, column: self.chosen.emit(item.text(0)))
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Nothing is under the mouse."""
+        super().leaveEvent(event)
+        self.hovered.emit("")
+
+    def sizeHint(self) -> QSize:
+        """Any width."""
+        return QSize(200, self.height())
+
+
+def overview_page(index: RegionIndex) -> Page:
+    """The region as a whole, while nothing is selected."""
+    region, report, page = index.region, index.report, Page()
+    page.facts(
+        [
+            ("Source", report.source),
+            ("Compiler", f"{report.compiler}, for {report.target.title}"),
+            ("Nodes", fmt.count(len(region.nodes))),
+            ("Fusion groups", fmt.count(len(region.groups))),
+            ("Extern calls", fmt.count(len(region.extern_calls))),
+            ("Memory traffic", f"{fmt.size(sum(u.estimated_bytes for u in index.schedule))} (estimated)"),
+            ("Work", f"{fmt.flops(sum(u.estimated_flops for u in index.schedule))} (estimated)"),
+            ("Peak of intermediates", f"{fmt.size(region.memory.peak_bytes)} (planned)"),
+        ]
+    )
+    graph = region.cuda_graph
+    page.heading("CUDA Graph")
+    if graph.captured:
+        page.facts(
+            [
+                ("Captured", f"{fmt.plural(graph.partitions, 'partition')}, {fmt.plural(graph.nodes, 'node')}"),
+                ("Capture", f"{fmt.milliseconds(graph.capture_ms)} (measured)"),
+                ("Instantiate", f"{fmt.milliseconds(graph.instantiate_ms)} (measured)"),
+                ("Graph pool", fmt.size(graph.pool_bytes)),
+            ]
+        )
+    elif graph.skip_reasons:
+        for reason in graph.skip_reasons:
+            where = f" ({reason.source.file}:{reason.source.line})" if reason.source else ""
+            page.text(f"{reason.detail}{where}")
+    else:
+        if graph.answered:
+            page.text("Nothing in this region would refuse capture." if graph.capturable else "It cannot be captured.")
+        else:
+            page.text("The log does not say whether it can be captured.")
+    page.text("Select a group, an extern call or a node to see why it is as it is, and its generated source.", "muted")
+    for note in report.notes:
+        page.text(note, "muted")
+    return page
+
+
+def unit_page(index: RegionIndex, unit: Unit, focus: frozenset[str], theme: Theme) -> Page:
+    """A fusion group or an extern call."""
+    page = Page()
+    if isinstance(unit, Group):
+        page.heading("Why these are together")
+        page.text(unit.reason)
+    else:
+        page.heading("Why this is extern")
+        page.text(fmt.EXTERN_REASONS[unit.reason])
+        if unit.detail:
+            page.text(unit.detail)
+    page.facts(_unit_facts(index, unit))
+    current = next(iter(focus)) if len(focus) == 1 else ""
+    page.later(lambda: _ops(page, index, f"Ops ({len(unit.nodes)})", unit.nodes, current))
+    if isinstance(unit, Group):
+        page.later(
+            lambda: _tensors(page, index, "Reads", unit.inputs), lambda: _tensors(page, index, "Writes", unit.outputs)
+        )
+    page.later(lambda: _neighbours(page, index, unit.nodes), lambda: _sources(page, index, unit.nodes, theme))
+    return page
+
+
+def _ops(page: Page, index: RegionIndex, title: str, nodes: list[str], current: str = "", name: str = "Ops") -> None:
+    if nodes:
+        page.heading(title)
+        table = page.table(name, ("Node", "Op", "Output"), _op_rows(index, nodes), current)
+        table.chosen.connect(page.node_chosen)
+
+
+def _tensors(page: Page, index: RegionIndex, title: str, nodes: list[str]) -> None:
+    if nodes:
+        page.heading(f"{title} ({len(nodes)})")
+        table = page.table(title, ("Tensor", "Shape", "Strides, bytes"), _tensor_rows(index, nodes))
+        table.chosen.connect(page.node_chosen)
+
+
+def node_page(index: RegionIndex, node: Node, unit: Unit | None, theme: Theme) -> Page:
+    """One FX node, and the unit that it is part of."""
+    page = Page()
+    page.facts(_node_facts(node))
+    if node.args:
+        page.code(f"{node.op}({node.args})", theme)
+    others = [name for name in index.units_of.get(node.name, ()) if unit is None or name != unit.name]
+    if others:
+        page.text(f"Recomputed in {', '.join(others)}, which is cheaper than reading it.", "muted")
+    if unit is not None:
+        page.heading("Why it is in " + unit.name if isinstance(unit, Group) else "Why it is extern")
+        page.text(unit.reason if isinstance(unit, Group) else fmt.EXTERN_REASONS[unit.reason])
+        if isinstance(unit, ExternCall) and unit.detail:
+            page.text(unit.detail)
+        of_unit, members = f"Ops of {unit.name} ({len(unit.nodes)})", unit.nodes
+        page.later(lambda: _ops(page, index, of_unit, members, node.name))
+    readers = index.readers.get(node.name, [])
+    page.later(
+        lambda: _ops(page, index, f"Inputs ({len(node.inputs)})", node.inputs, name="Inputs"),
+        lambda: _ops(page, index, f"Read by ({len(readers)})", readers, name="Read by"),
+        lambda: _neighbours(page, index, [node.name]),
+        lambda: _sources(page, index, [node.name], theme),
+    )
+    return page
+
+
+def in_order(index: RegionIndex, nodes: Iterable[str]) -> list[str]:
+    """Nodes as the graph has them, producers before consumers."""
+    wanted = set(nodes)
+    return [name for name in index.nodes if name in wanted]
+
+
+def pair_page(index: RegionIndex, nodes: Iterable[str], theme: Theme) -> Page:
+    """Two nodes of different units: why they are apart, and what that costs."""
+    page = Page()
+    names = in_order(index, nodes)
+    refusal = index.refusals.between(names[0], names[-1])
+    page.heading("Why these are apart")
+    if refusal is None:
+        page.text("The compiler recorded no reason.")
+    else:
+        page.text(refusal_text(refusal))
+        if lost := lost_text(refusal):
+            page.text(lost)
+        if {refusal.a, refusal.b} != set(names):
+            page.text(f"Recorded for {refusal.a} and {refusal.b}, of the same two kernels.", "muted")
+    rows: list[tuple[str, ...]] = [(index.unit_of(name), index.nodes[name].op, name) for name in names]
+    page.heading("Units")
+    page.table("Units", ("Unit", "Op", "Node"), rows).chosen.connect(page.unit_chosen)
+    page.heading("Nodes")
+    page.table("Ops", ("Node", "Op", "Output"), _op_rows(index, names)).chosen.connect(page.node_chosen)
+    _sources(page, index, names, theme)
+    return page
+
+
+def _unit_facts(index: RegionIndex, unit: Unit) -> list[tuple[str, str]]:
+    facts = [("Order", f"{unit.order + 1} of {len(index.schedule)} in the schedule")]
+    if isinstance(unit, ExternCall):
+        facts.append(("Call", unit.op))
+        if unit.runs_as:
+            facts.append(("On the GPU", f"runs as {unit.runs_as}"))
+    facts.append(("Memory traffic", f"{fmt.size(unit.estimated_bytes)} (estimated)"))
+    if isinstance(unit, Group) and unit.score_bytes:
+        facts.append(("Saved by fusing", f"{fmt.size(unit.score_bytes)} (estimated)"))
+    if unit.estimated_flops:
+        facts.append(("FLOPs", f"{fmt.flops(unit.estimated_flops)} (estimated)"))
+    if isinstance(unit, Group):
+        point = index.points.get(unit.name)
+        time_us, measured = (point.time.us, point.time.measured) if point is not None else (None, False)
+        if time_us is not None:
+            facts.append(("Time", f"{fmt.microseconds(time_us)} ({'measured' if measured else 'estimated'})"))
+        facts.append(("Kernel", unit.kernel))
+        if unit.rule:
+            facts.append(("Rule", unit.rule))
+    check = index.errors.get(unit.name)
+    if check is not None:
+        told = f"{error_text(check.error)} at {check.node}, eager's {error_text(check.eager_error)}"
+        facts.append(("Against float64", f"{told} (measured)"))
+    return facts
+
+
+def _node_facts(node: Node) -> list[tuple[str, str]]:
+    facts = [("Op", node.op)]
+    for number, info in enumerate(node.outputs):
+        name = "Output" if len(node.outputs) == 1 else f"Output {number}"
+        facts.append((name, _tensor_text(info)))
+    if node.estimated_bytes:
+        facts.append(("Bytes, run alone", f"{fmt.size(node.estimated_bytes)} (estimated)"))
+    if node.estimated_flops:
+        facts.append(("FLOPs", f"{fmt.flops(node.estimated_flops)} (estimated)"))
+    where = node.provenance
+    if where.module_path:
+        facts.append(("Module", f"{where.module_path}  {where.module_type}".strip()))
+    return facts
+
+
+def _tensor_text(info: TensorInfo) -> str:
+    parts = [fmt.tensor(info)]
+    if info.stride:
+        parts.append(f"strides {fmt.strides(info)}")
+    if info.bytes:
+        parts.append(fmt.size(info.bytes))
+    return ", ".join(parts)
+
+
+def _op_rows(index: RegionIndex, names: list[str]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name in names:
+        node = index.nodes.get(name)
+        if node is not None:
+            rows.append((name, node.op, ", ".join(map(fmt.tensor, node.outputs))))
+    return rows
+
+
+def _tensor_rows(index: RegionIndex, names: list[str]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name in names:
+        node = index.nodes.get(name)
+        for info in node.outputs if node else ():
+            rows.append((name, fmt.tensor(info), f"{fmt.strides(info)}  {fmt.size(info.bytes)}".strip()))
+    return rows
+
+
+def _neighbours(page: Page, index: RegionIndex, nodes: list[str]) -> None:
+    found = index.neighbours(nodes)
+    if not found:
+        return
+    page.heading(f"Not fused with ({len(found)})")
+    rows: list[tuple[str, ...]] = []
+    for neighbour in found:
+        refusal = neighbour.refusal
+        why = "no reason recorded"
+        if refusal is not None:
+            why = f"{fmt.REFUSAL_RULES[refusal.rule]}: {refusal.detail}" if refusal.detail else refusal.rule.value
+        rows.append((neighbour.unit, why))
+    page.table("Not fused with", ("Unit", "Why"), rows).chosen.connect(page.unit_chosen)
+
+
+def _sources(page: Page, index: RegionIndex, nodes: list[str], theme: Theme) -> None:
+    frames: dict[SourceLine, bool] = {}
+    for name in nodes:
+        node = index.nodes.get(name)
+        if node is not None and node.provenance.frames:
+            frame = node.provenance.frames[0]
+            frames[frame] = frames.get(frame, False) or node.provenance.exact
+    if not frames:
+        return
+    page.heading("Model source")
+    for frame, exact in list(frames.items())[:_MAX_LINES]:
+        inferred = "" if exact else "  (inferred)"
+        page.text(f"{frame.file}:{frame.line}  {frame.function}{inferred}", "muted")
+        page.code(frame.code.strip() or _line_of(index, frame), theme)
+    if len(frames) > _MAX_LINES:
+        page.text(f"and {len(frames) - _MAX_LINES} more lines", "muted")
+
+
+def _line_of(index: RegionIndex, frame: SourceLine) -> str:
+    lines = index.report.sources.get(frame.file, "").splitlines()
+    return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""

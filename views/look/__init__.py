@@ -1,0 +1,1 @@
+"""How everything looks: the theme's colours, the stylesheet, icons, fonts, and figures as text."""

@@ -1,0 +1,70 @@
+"""The one stylesheet, built from theme tokens, and what applies it to the application."""
+
+from __future__ import annotations
+
+import re
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QWidget
+
+from views.look.resources import load_fonts, resource
+from views.look.theme import Theme, mix
+
+
+def application() -> QApplication:
+    """The application, which is there before any window."""
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    return app
+
+
+def system_is_dark() -> bool:
+    """Whether the system asks for dark windows."""
+    return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+
+
+def focus(widget: QWidget) -> None:
+    """Give a widget the keyboard, and select its text where it has one."""
+    widget.setFocus(Qt.FocusReason.ShortcutFocusReason)
+    select = getattr(widget, "selectAll", None)
+    if select is not None:
+        select()
+
+
+def apply_theme(app: QApplication, theme: Theme) -> None:
+    """Dress the whole application in ``theme``."""
+    load_fonts()
+    if app.style().objectName() != "fusion":
+        app.setStyle("Fusion")
+    app.setFont(theme.ui_font())
+    app.setPalette(theme.palette())
+    app.setStyleSheet(stylesheet(theme))
+
+
+def stylesheet(theme: Theme) -> str:
+    """The stylesheet of ``theme``. A token without a value is a KeyError."""
+    t = {
+        name: getattr(theme, name).name()
+        for name in (
+            "window", "surface", "raised", "border", "text", "muted", "accent", "accent_text",
+            "danger", "warning", "success", "selection",
+        )
+    }
+    t["hover"] = mix(theme.raised, theme.text, 0.07).name()
+    t["pressed"] = mix(theme.raised, theme.text, 0.13).name()
+    t["row_hover"] = mix(theme.surface, theme.text, 0.04).name()
+    t["row_selected"] = mix(theme.surface, theme.accent, 0.22).name()
+    t["accent_hover"] = mix(theme.accent, theme.text, 0.12).name()
+    t["faint"] = mix(theme.muted, theme.surface, 0.45).name()
+    t["handle"] = mix(theme.surface, theme.muted, 0.35).name()
+    t["handle_hover"] = mix(theme.surface, theme.muted, 0.6).name()
+    t["danger_fill"] = mix(theme.surface, theme.danger, 0.13).name()
+    t["warning_fill"] = mix(theme.surface, theme.warning, 0.13).name()
+    t["success_fill"] = mix(theme.surface, theme.success, 0.13).name()
+    t["accent_fill"] = mix(theme.surface, theme.accent, 0.13).name()
+    t["chevron"] = resource("themes", theme.name, "chevron-down.svg").as_posix()
+    t["chevron_right"] = resource("themes", theme.name, "chevron-right.svg").as_posix()
+    t["check"] = resource("themes", theme.name, "check.svg").as_posix()
+    sheet = resource("themes", "app.qss").read_text(encoding="utf-8")
+    return re.sub(r"@(\w+)", lambda match: t[match[1]], sheet)

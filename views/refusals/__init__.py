@@ -1,0 +1,1 @@
+"""Why nodes are in different kernels: each pair that was kept apart, by rule."""

@@ -1,0 +1,1 @@
+"""What every panel follows: the one selection, the one filter stack, and look-ups over the region shown."""

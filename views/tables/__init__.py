@@ -1,0 +1,1 @@
+"""Tables of plain records: sorted, painted, copied and exported the same way everywhere."""

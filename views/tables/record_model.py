@@ -1,0 +1,143 @@
+"""Plain rows as a Qt model: sorted and filtered in Python lists, without a proxy that asks row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QWidget
+
+from views.tables.sorting import sort_rows
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its title, its width in pixels, whether it holds figures, what it means, whether it steps back."""
+
+    title: str
+    width: int
+    is_figure: bool = False
+    tip: str = ""
+    is_muted: bool = False
+
+
+@dataclass(frozen=True)
+class Swatch:
+    """A small square before a text."""
+
+    color: QColor
+    is_hollow: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row: the texts shown, the values that sort and are written to CSV, and what is told when it is chosen."""
+
+    texts: tuple[str, ...]
+    values: tuple[Any, ...]
+    target: str = ""
+    tip: str = ""
+    color: QColor | None = None  # of the first column's text
+    swatch: Swatch | None = None  # in the table's column for swatches
+
+
+class RecordModel(QAbstractTableModel):
+    """Records under columns."""
+
+    def __init__(self, columns: list[Column], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.columns = columns
+        self.shown: list[Record] = []  # as sorted and filtered
+        self._all: list[Record] = []
+        self._order = (-1, Qt.SortOrder.AscendingOrder)
+        self._words: list[str] = []
+        self._text_of: Callable[[Record], str] = _texts
+        self._texts: list[str] | None = None  # what the filter looks in, made when it is first used
+
+    def set_records(self, records: list[Record], text_of: Callable[[Record], str] | None = None) -> None:
+        """Show other records, sorted and filtered as before. ``text_of`` is what the filter looks in."""
+        self.beginResetModel()
+        self._all, self._texts = records, None
+        self._text_of = text_of or _texts
+        self._arrange()
+        self.endResetModel()
+
+    def set_filter(self, text: str) -> None:
+        """Only records whose text has every word of ``text``."""
+        self.beginResetModel()
+        self._words = text.lower().split()
+        self._arrange()
+        self.endResetModel()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column; what has no value comes last in a falling order. -1 is the order they came in."""
+        self._order = (column, order)
+        if column >= 0:
+            sort_rows(self, self.shown, lambda record: _key(record.values[column]), order)
+
+    def row_of(self, target: str) -> int:
+        """The row of the record with this target, or -1 where none is shown."""
+        return next((row for row, record in enumerate(self.shown) if record.target == target), -1)
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        """One row a record."""
+        return 0 if parent is not None and parent.isValid() else len(self.shown)
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        """The fixed columns."""
+        return 0 if parent is not None and parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Titles and what they mean."""
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        column = self.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.title
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return column.tip or None
+        return side(column) if role == Qt.ItemDataRole.TextAlignmentRole else None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts and tips; ``views/tables/cells.py`` paints from the records themselves."""
+        if not index.isValid():
+            return None
+        record, column = self.shown[index.row()], index.column()
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return record.texts[column]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return record.tip or record.texts[column]
+        return side(self.columns[column]) if role == Qt.ItemDataRole.TextAlignmentRole else None
+
+    def _arrange(self) -> None:
+        shown = self._all
+        if self._words:
+            if self._texts is None:
+                self._texts = [self._text_of(record).lower() for record in self._all]
+            pairs = zip(self._all, self._texts, strict=True)
+            shown = [record for record, text in pairs if all(word in text for word in self._words)]
+        column, order = self._order
+        if column >= 0:
+            falling = order == Qt.SortOrder.DescendingOrder
+            shown = sorted(shown, key=lambda record: _key(record.values[column]), reverse=falling)
+        self.shown = list(shown)
+
+
+def side(column: Column) -> Qt.AlignmentFlag:
+    """Figures stand right, texts left."""
+    where = Qt.AlignmentFlag.AlignRight if column.is_figure else Qt.AlignmentFlag.AlignLeft
+    return where | Qt.AlignmentFlag.AlignVCenter
+
+
+def _texts(record: Record) -> str:
+    return " ".join(record.texts)
+
+
+def _key(value: Any) -> tuple[int, Any]:
+    """Numbers before texts; what is missing before both."""
+    return (0, 0) if value is None else (1, value) if isinstance(value, int | float) else (2, str(value))

@@ -1,0 +1,231 @@
+"""Small shared widgets: buttons, labels, a switch, a segmented control, a dock's title."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QButtonGroup,
+    QDockWidget,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QWidget,
+)
+
+from views.look.icons import icon
+from views.look.theme import Theme, mix
+
+
+def label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
+    """A label in one of the stylesheet's roles ("muted", "title", "heading", "chip", ...)."""
+    made = QLabel(text)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    if role:
+        made.setProperty("role", role)
+    made.setWordWrap(wrap)
+    if role in ("chip", "recorded"):
+        made.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+    if selectable:
+        made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return made
+
+
+def push_button(text: str, on_click: Callable[[], object], role: str = "", tip: str = "") -> QPushButton:
+    """A push button that calls ``on_click``."""
+    made = QPushButton(text)
+    made.setAccessibleName(tip or text)
+    if role:
+        made.setProperty("role", role)
+    if tip:
+        made.setToolTip(tip)
+    if role == "link":
+        made.setCursor(Qt.CursorShape.PointingHandCursor)
+    made.clicked.connect(lambda: on_click())
+    return made
+
+
+def icon_button(name: str, tip: str, on_click: Callable[[], object], theme: Theme) -> QToolButton:
+    """A button that is only an icon; ``tip`` is also its accessible name. ``recolor`` follows a theme change."""
+    made = QToolButton()
+    made.setProperty("icon_name", name)
+    made.setAccessibleName(tip)
+    made.setToolTip(tip)
+    made.setAutoRaise(True)
+    made.setIcon(icon(name, theme.muted, theme.accent))
+    made.clicked.connect(lambda: on_click())
+    return made
+
+
+def tab_comes_by(group: QButtonGroup) -> None:
+    """Let Tab stop at the button that is down; arrows walk to the others. Qt does so only after a click."""
+    for button in group.buttons():
+        down = button is group.checkedButton()
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus if down else Qt.FocusPolicy.ClickFocus)
+
+
+def recolor(root: QWidget, theme: Theme) -> None:
+    """Redraw the icons of every ``icon_button`` under ``root``."""
+    for button in root.findChildren(QToolButton):
+        name = button.property("icon_name")
+        if name:
+            button.setIcon(icon(name, theme.muted, theme.accent))
+
+
+def add_copy(widget: QWidget, text: Callable[[], str]) -> None:
+    """Give a widget whose text cannot be selected a context menu that copies it."""
+    copy = QAction("Copy", widget)
+    copy.triggered.connect(lambda: QApplication.clipboard().setText(text()))
+    widget.addAction(copy)
+    widget.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+
+class ElidedLabel(QLabel):
+    """One line that gives way where there is no room; the whole text is its tool tip.
+
+    A name loses its middle, a sentence (``is_sentence``) its end: what is left of it must not say something else.
+    """
+
+    def __init__(self, text: str = "", role: str = "", *, is_sentence: bool = False) -> None:
+        super().__init__(text)
+        self._mode = Qt.TextElideMode.ElideRight if is_sentence else Qt.TextElideMode.ElideMiddle
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setProperty("role", role)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        self.setMinimumWidth(40)
+        add_copy(self, self.text)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw as much as fits."""
+        shown = self.fontMetrics().elidedText(self.text(), self._mode, self.width())
+        self.setToolTip(self.text() if shown != self.text() else "")
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, shown)
+        painter.end()
+
+
+def line() -> QFrame:
+    """A thin horizontal line."""
+    made = QFrame()
+    made.setProperty("role", "line")
+    return made
+
+
+def as_panel(widget: QWidget) -> None:
+    """Let a plain widget be painted on the theme's surface."""
+    widget.setProperty("role", "page")
+    widget.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+
+
+class Switch(QAbstractButton):
+    """An on/off switch with its text beside it."""
+
+    def __init__(self, text: str, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setCheckable(True)
+        self.setText(text)
+        self.setAccessibleName(text)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._theme = theme
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the colours of ``theme``."""
+        self._theme = theme
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Track plus text."""
+        return QSize(46 + 10 + self.fontMetrics().horizontalAdvance(self.text()) + 34, 28)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the track, the knob and the text with its state."""
+        theme, on = self._theme, self.isChecked()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        track = QRectF(1, (self.height() - 22) / 2, 42, 22)
+        fill = theme.accent if on else mix(theme.surface, theme.muted, 0.45)
+        if not self.isEnabled():
+            fill = mix(fill, theme.window, 0.6)
+        painter.setPen(theme.text if self.hasFocus() else Qt.PenStyle.NoPen)
+        painter.setBrush(fill)
+        painter.drawRoundedRect(track, 11, 11)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.surface if on else QColor("white"))
+        painter.drawEllipse(QRectF(track.right() - 20 if on else track.left() + 2, track.top() + 2, 18, 18))
+        painter.setPen(theme.text if self.isEnabled() else theme.muted)
+        text = self.rect().adjusted(52, 0, 0, 0)
+        painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, self.text())
+        painter.setPen(theme.accent if on and self.isEnabled() else theme.muted)
+        painter.drawText(text, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, "On" if on else "Off")
+        painter.end()
+
+
+class Segments(QFrame):
+    """One choice out of a few, side by side."""
+
+    chosen = Signal(str)
+
+    def __init__(self, choices: dict[str, str], name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("role", "segments")
+        self.setAccessibleName(name)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(1, 1, 1, 1)
+        row.setSpacing(0)
+        self._group = QButtonGroup(self)
+        self._buttons: dict[str, QToolButton] = {}
+        for key, text in choices.items():
+            button = QToolButton()
+            button.setText(text)
+            button.setCheckable(True)
+            button.setAccessibleName(f"{name}: {text}")
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            button.clicked.connect(lambda _=False, key=key: self.chosen.emit(key))
+            self._group.addButton(button)
+            row.addWidget(button)
+            self._buttons[key] = button
+        self._group.idToggled.connect(lambda _id, on: tab_comes_by(self._group) if on else None)
+        self._buttons[next(iter(choices))].setChecked(True)
+
+    @property
+    def value(self) -> str:
+        """The key of the choice."""
+        return next(key for key, button in self._buttons.items() if button.isChecked())
+
+    def choose(self, key: str) -> None:
+        """Show ``key`` as chosen, without the signal."""
+        self._buttons[key].setChecked(True)
+
+    def button(self, key: str) -> QToolButton:
+        """The button of one choice."""
+        return self._buttons[key]
+
+
+class DockTitle(QFrame):
+    """A dock's title bar in the app's look: its name, float and close."""
+
+    def __init__(self, dock: QDockWidget, theme: Theme) -> None:
+        super().__init__(dock)
+        self.setProperty("role", "dock-title")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(14, 5, 6, 5)
+        row.setSpacing(2)
+        row.addWidget(label(dock.windowTitle()))
+        row.addStretch()
+        name = dock.windowTitle()
+        row.addWidget(icon_button("float", f"Float {name}", lambda: dock.setFloating(not dock.isFloating()), theme))
+        row.addWidget(icon_button("close", f"Hide {name}", dock.close, theme))
+        for button in self.findChildren(QToolButton):
+            button.setIconSize(QSize(14, 14))

@@ -1,0 +1,145 @@
+"""The panels at the bottom: runs and timelines, CUDA Graph, memory, stages, programs, graph breaks, messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from app.filters import Kept
+from compiler.report import Report
+from views.code.programs import ProgramsPanel
+from views.code.source import SourcePanel
+from views.compare.panel import ComparePanel
+from views.compile.stages import StagesPanel
+from views.cuda_graph.panel import CudaGraphPanel
+from views.look.theme import Theme
+from views.panels.dynamo import DynamoPanel
+from views.panels.memory import MemoryPanel
+from views.panels.messages import ListPanel, message_entry
+from views.panels.roofline import RooflinePanel
+from views.panels.timeline import TimelinePanel
+from views.refusals.panel import RefusalsPanel
+from views.run.panel import RunPanel
+from views.selection.index import RegionIndex
+from views.selection.selection import Selection
+from views.widgets.rail import RailStack
+from views.window.feed import KEPT, REGION, REPORT, SELECTION, Feed
+from views.window.message_bar import Message
+
+_NO_MESSAGES = "No messages yet."
+
+
+class BottomPanel(RailStack):
+    """Tells what is chosen in any of its panels. Those out of sight are filled when they are looked at."""
+
+    unit_chosen = Signal(str, str)  # region, group or extern call
+    node_chosen = Signal(str, str)  # region, FX node
+    nodes_chosen = Signal(str, object)  # region, frozenset of FX nodes
+    pair_chosen = Signal(str, str, str)  # region, two FX nodes
+    hovered = Signal(str, str)  # region ("" for the one shown), a unit or FX node under the mouse, "" for none
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__("Panels", theme, parent)
+        self._feed = Feed()
+        self._messages: list[Message] = []
+        self.run = RunPanel(theme)
+        self.timeline = TimelinePanel(theme)
+        self.cuda_graph = CudaGraphPanel(theme)
+        self.memory = MemoryPanel(theme)
+        self.roofline = RooflinePanel(theme)
+        self.source = SourcePanel(theme)
+        self.refusals = RefusalsPanel(theme)
+        self.compare = ComparePanel(theme)
+        self.stages = StagesPanel(theme)
+        self.programs = ProgramsPanel(theme)
+        self.dynamo = DynamoPanel(theme)
+        self.messages = ListPanel(theme, "Messages")
+        self.add_pages(
+            [(self.run, "Run", "play"), (self.timeline, "Timeline", "timeline"), (self.cuda_graph, "CUDA Graph", "gpu")]
+        )
+        self.add_pages(
+            [
+                (self.memory, "Memory", "memory"), (self.roofline, "Roofline", "roofline"),
+                (self.source, "Source", "code"),
+            ]
+        )  # fmt: skip
+        self.add_pages(
+            [
+                (self.refusals, "Refusals", "split"), (self.compare, "Compare", "columns"),
+                (self.stages, "Stages", "stages"), (self.dynamo, "Dynamo", "breaks"),
+            ]
+        )  # fmt: skip
+        self.add_pages([(self.programs, "Programs", "file"), (self.messages, "Messages", "info")])
+        self.current_changed.connect(lambda _: self._feed.catch_up(self.currentWidget()))
+        self.timeline.unit_chosen.connect(self.unit_chosen)
+        self.cuda_graph.unit_chosen.connect(self.unit_chosen)
+        self.cuda_graph.node_chosen.connect(self.node_chosen)
+        self.refusals.pair_chosen.connect(self.pair_chosen)
+        self.compare.unit_chosen.connect(self.unit_chosen)
+        self.compare.nodes_chosen.connect(self.nodes_chosen)
+        self.memory.node_chosen.connect(lambda node: self.node_chosen.emit("", node))
+        self.roofline.unit_chosen.connect(lambda unit: self.unit_chosen.emit("", unit))
+        self.source.nodes_chosen.connect(self.nodes_chosen)
+        self.dynamo.line_chosen.connect(self.show_line)
+        for told in (self.roofline.chart.unit_hovered, self.roofline.table.hovered, self.memory.map.node_hovered):
+            told.connect(lambda name: self.hovered.emit("", name))
+        for joined in (self.timeline.gantt.unit_hovered, self.cuda_graph.topology.unit_hovered):
+            joined.connect(lambda unit: self.hovered.emit(*_parts(unit)))
+        self.refusals.node_hovered.connect(self.hovered)
+        self.messages.set_entries([], _NO_MESSAGES)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours everywhere."""
+        self.set_rail_theme(theme)
+        for place in range(self.count()):
+            self.page(place).set_theme(theme)
+
+    def set_report(self, report: Report) -> None:
+        """What belongs to the report as a whole."""
+        self._tell(self.stages, REPORT, lambda: self.stages.set_stages(report.stages))
+        for panel in (self.refusals, self.timeline, self.cuda_graph, self.source, self.dynamo):
+            self._tell(panel, REPORT, lambda panel=panel: panel.set_report(report))
+        self.set_count(self.refusals, sum(len(region.refusals) for region in report.regions))
+        self.set_count(self.dynamo, len(report.graph_breaks))
+
+    def set_kept(self, report: Report, kept: dict[str, Kept] | None) -> None:
+        """What the filters leave, by region; None for everything. Region and selection are told again after it."""
+        self._tell(self.timeline, REPORT, lambda: self.timeline.set_report(report, kept))
+        for panel in (self.refusals, self.source):
+            self._tell(panel, KEPT, lambda panel=panel: panel.set_kept(kept))
+
+    def set_region(self, index: RegionIndex) -> None:
+        """What belongs to the region shown."""
+        self._tell(self.programs, REGION, lambda: self.programs.set_region(index.region))
+        for panel in (self.memory, self.cuda_graph, self.roofline):
+            self._tell(panel, REGION, lambda panel=panel: panel.set_region(index))
+        self._tell(self.source, REGION, lambda: self.source.set_region(index.region.name))
+
+    def show_selection(self, selection: Selection) -> None:
+        """Mark what is selected in every panel that shows it."""
+        self._tell(self.timeline, SELECTION, lambda: self.timeline.show_unit(selection.region, selection.unit))
+        for panel in (self.cuda_graph, self.memory, self.source):
+            self._tell(panel, SELECTION, lambda panel=panel: panel.show_selection(selection))
+        self._tell(self.roofline, SELECTION, lambda: self.roofline.show_unit(selection.unit))
+
+    def show_line(self, file: str, line: int) -> None:
+        """A line of the model's source."""
+        self.setCurrentWidget(self.source)
+        self.source.show_line(file, line)
+
+    def add_message(self, message: Message) -> None:
+        """Keep a message, the latest first."""
+        self._messages = [message, *self._messages][:200]
+        self.messages.set_entries([message_entry(m) for m in self._messages], _NO_MESSAGES)
+        self.set_count(self.messages, len(self._messages))
+
+    def _tell(self, panel: QWidget, topic: str, call: Callable[[], object]) -> None:
+        self._feed.tell(panel, topic, call, now=panel is self.currentWidget())
+
+
+def _parts(unit: str) -> tuple[str, str]:
+    region, _, name = unit.partition("/")
+    return region, name
+

@@ -1,0 +1,155 @@
+"""The few questions that block: files to open and save, consent, unsaved changes, About, Shortcuts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QInputDialog,
+    QLabel,
+    QMessageBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from views.look.icons import pixmap
+from views.look.theme import Theme
+from views.widgets.basic import label
+
+OPEN_FILTER = "Sessions, models, logs (*.fscope *.py *.pt2 *.log);;All files (*)"
+SAVE_FILTER = "Fusescope sessions (*.fscope)"
+_COLUMNS = 3  # of shortcuts: one would be taller than a screen
+EXPORT_FILTER = "The whole graph as SVG (*.svg);;The view as PNG (*.png)"
+
+
+class Dialogs:
+    """Asks the user. Another object with these methods can answer in its place."""
+
+    def __init__(self, parent: QWidget) -> None:
+        self._parent = parent
+
+    def open_file(self) -> str:
+        """The path to open, or ""."""
+        return QFileDialog.getOpenFileName(self._parent, "Open", "", OPEN_FILTER)[0]
+
+    def trace_folder(self) -> str:
+        """The folder of a log to import, or ""."""
+        return QFileDialog.getExistingDirectory(self._parent, "Import a trace")
+
+    def session_file(self) -> str:
+        """The path of a session to compare with, or ""."""
+        return QFileDialog.getOpenFileName(self._parent, "Compare with", "", SAVE_FILTER)[0]
+
+    def save_file(self, suggestion: str) -> str:
+        """The path to save to, or ""."""
+        path = QFileDialog.getSaveFileName(self._parent, "Save session", suggestion, SAVE_FILTER)[0]
+        return f"{path}.fscope" if path and not Path(path).suffix else path
+
+    def agree(self, title: str, text: str, action: str) -> bool:
+        """Whether the user agrees to ``action``. Cancel is the default."""
+        box = QMessageBox(QMessageBox.Icon.Question, title, text, QMessageBox.StandardButton.Cancel, self._parent)
+        box.setInformativeText("")
+        yes = box.addButton(action, QMessageBox.ButtonRole.AcceptRole)
+        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        box.exec()
+        return box.clickedButton() is yes
+
+    def export_file(self, suggestion: str) -> str:
+        """A path to export the graph to, or ""."""
+        return QFileDialog.getSaveFileName(self._parent, "Export the graph", suggestion, EXPORT_FILTER)[0]
+
+    def layout_name(self, known: list[str]) -> str:
+        """How a layout shall be called, or ""; a name of ``known`` is replaced."""
+        title, text = "Keep this layout", "Name of the layout"
+        return QInputDialog.getItem(self._parent, title, text, ["", *known], 0, True)[0]
+
+    def unsaved(self, name: str) -> str:
+        """What to do with unsaved changes: "save", "discard" or "cancel"."""
+        buttons = QMessageBox.StandardButton
+        box = QMessageBox(
+            QMessageBox.Icon.Question,
+            "Unsaved session",
+            f"The report of {name} is not saved.",
+            buttons.Save | buttons.Discard | buttons.Cancel,
+            self._parent,
+        )
+        box.setDefaultButton(buttons.Save)
+        answer = box.exec()
+        return {int(buttons.Save): "save", int(buttons.Discard): "discard"}.get(answer, "cancel")
+
+
+def about_dialog(parent: QWidget, theme: Theme, facts: list[tuple[str, str]]) -> QDialog:
+    """What this is, and the versions at work."""
+    dialog = QDialog(parent)
+    dialog.setWindowTitle("About Fusescope")
+    column = QVBoxLayout(dialog)
+    column.setContentsMargins(24, 22, 24, 18)
+    column.setSpacing(14)
+    head = QHBoxLayout()
+    head.setSpacing(14)
+    sign = QLabel()
+    sign.setPixmap(pixmap("app", theme.accent, 52))
+    head.addWidget(sign)
+    texts = QVBoxLayout()
+    texts.addWidget(label("Fusescope", "title"))
+    texts.addWidget(label("See how PyTorch compiles a model for a GPU.", "muted"))
+    head.addLayout(texts, 1)
+    column.addLayout(head)
+    column.addLayout(_grid(facts))
+    column.addWidget(label("MIT licence. Fonts Inter and JetBrains Mono under the SIL Open Font License.", "muted"))
+    column.addWidget(_close_button(dialog))
+    return dialog
+
+
+def shortcuts_dialog(parent: QWidget, shortcuts: list[tuple[str, str]]) -> QDialog:
+    """Every shortcut and what it does."""
+    dialog = QDialog(parent)
+    dialog.setWindowTitle("Shortcuts")
+    column = QVBoxLayout(dialog)
+    column.setContentsMargins(24, 20, 24, 18)
+    column.setSpacing(16)
+    from views.canvas.canvas import KEYS  # at the first question: the window opens without the graph
+
+    column.addLayout(_columns([(keys, text) for text, keys in shortcuts], _COLUMNS))
+    column.addWidget(label("In the graph", "title"))
+    column.addLayout(_columns(list(KEYS), 2))
+    column.addWidget(_close_button(dialog))
+    return dialog
+
+
+def _columns(rows: list[tuple[str, str]], count: int) -> QHBoxLayout:
+    made = QHBoxLayout()
+    made.setSpacing(34)
+    each = -(-len(rows) // count)
+    for start in range(0, len(rows), each):
+        part = QVBoxLayout()
+        part.addLayout(_grid(rows[start : start + each]))
+        part.addStretch()
+        made.addLayout(part)
+    return made
+
+
+def _grid(rows: list[tuple[str, str]]) -> QGridLayout:
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(26)
+    grid.setVerticalSpacing(6)
+    for row, (name, value) in enumerate(rows):
+        grid.addWidget(label(name, "muted"), row, 0)
+        grid.addWidget(label(value, selectable=True), row, 1)
+    grid.setColumnStretch(1, 1)
+    return grid
+
+
+def _close_button(dialog: QDialog) -> QDialogButtonBox:
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+    box.rejected.connect(dialog.reject)
+    close = box.button(QDialogButtonBox.StandardButton.Close)
+    close.setAccessibleName("Close")
+    close.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    return box

@@ -1,0 +1,132 @@
+"""The docks around the graph: made once, hidden on the start page, put back as the user left them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QWidget
+
+from views.background.turns import Turns
+from views.look.theme import Theme
+from views.widgets.basic import DockTitle, icon_button, recolor
+from views.widgets.rail import RailStack
+
+STATE_VERSION = 1
+_AREAS = Qt.DockWidgetArea
+
+
+class Docks:
+    """Left: groups and extern calls. Right: inspector, the full height. Bottom: panels."""
+
+    def __init__(
+        self, window: QMainWindow, units: QWidget, inspector: QWidget, panels: RailStack, theme: Theme
+    ) -> None:
+        self._window = window
+        self._state = QByteArray()
+        self._areas: dict[QDockWidget, Qt.DockWidgetArea] = {}
+        self._shown = True
+        self.units = self._dock("dock-units", "Groups and extern calls", units, _AREAS.LeftDockWidgetArea, theme)
+        self.inspector = self._dock("dock-inspector", "Inspector", inspector, _AREAS.RightDockWidgetArea, theme)
+        self.panels = self._dock("dock-panels", "Panels", panels, _AREAS.BottomDockWidgetArea, theme)
+        self.panels.setTitleBarWidget(QWidget())  # its rail is title enough
+        corner = QWidget()
+        row = QHBoxLayout(corner)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        self.enlarge = icon_button("expand", "Enlarge the panels, or make them as they were", self.toggle_large, theme)
+        self.enlarge.setIconSize(QSize(14, 14))
+        row.addWidget(self.enlarge)
+        hide = icon_button("close", "Hide the panels", self.panels.close, theme)
+        hide.setIconSize(QSize(14, 14))
+        row.addWidget(hide)
+        panels.rail.set_corner(corner)
+        self._small_height = 0
+        window.setCorner(Qt.Corner.BottomRightCorner, _AREAS.RightDockWidgetArea)
+        window.setCorner(Qt.Corner.BottomLeftCorner, _AREAS.BottomDockWidgetArea)
+        window.setDockOptions(
+            QMainWindow.DockOption.AnimatedDocks
+            | QMainWindow.DockOption.AllowNestedDocks
+            | QMainWindow.DockOption.AllowTabbedDocks
+        )
+
+    @property
+    def all(self) -> tuple[QDockWidget, ...]:
+        """Every dock."""
+        return self.units, self.inspector, self.panels
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours in the titles."""
+        for dock in self.all:
+            recolor(dock, theme)
+
+    def restore(self, state: bytes) -> None:
+        """Take the arrangement of an earlier start; what cannot be read is ignored."""
+        self._state = QByteArray(state)
+
+    def show(self, on: bool) -> None:
+        """Show the docks as they were last, or hide all of them."""
+        if on == self._shown:
+            return
+        self._shown = on
+        if not on:
+            self._state = self._window.saveState(STATE_VERSION)
+            for dock in self.all:
+                dock.hide()
+            return
+        for dock in self.all:
+            dock.setUpdatesEnabled(False)
+        if self._state.isEmpty() or not self._window.restoreState(self._state, STATE_VERSION):
+            self.reset()
+        # each is painted in a turn of its own: all of them and the graph at once would take over a frame
+        Turns((partial(dock.setUpdatesEnabled, True) for dock in self.all), self._window).start()
+
+    def state(self) -> bytes:
+        """The arrangement to remember."""
+        return bytes(self._window.saveState(STATE_VERSION).data() if self._shown else self._state.data())
+
+    def apply(self, state: bytes) -> None:
+        """Arrange everything as ``state`` says, now or when a report is shown."""
+        self._state = QByteArray(state)
+        if self._shown and not self._window.restoreState(self._state, STATE_VERSION):
+            self.reset()
+
+    def reset(self) -> None:
+        """Every dock at its first place and size, now or when a report is shown."""
+        if not self._shown:
+            self._state = QByteArray()
+            return
+        for dock, area in self._areas.items():
+            dock.setFloating(False)
+            self._window.addDockWidget(area, dock)
+            dock.show()
+        self.default_sizes()
+
+    def toggle_large(self) -> None:
+        """Give the panels most of the window's height, or what they had before."""
+        large = self._window.height() * 68 // 100
+        if self.panels.height() < large * 9 // 10:
+            self._small_height = self.panels.height()
+            wanted = large
+        else:
+            wanted = self._small_height or self._window.height() * 35 // 100
+        self._window.resizeDocks([self.panels], [wanted], Qt.Orientation.Vertical)
+
+    def default_sizes(self) -> None:
+        """Shares of the window that suit most screens."""
+        width, height = self._window.width(), self._window.height()
+        sides = [self.units, self.inspector]
+        self._window.resizeDocks(
+            sides, [max(300, min(470, width * 23 // 100)), max(380, min(640, width * 33 // 100))],
+            Qt.Orientation.Horizontal,
+        )
+        self._window.resizeDocks([self.panels], [max(250, height * 36 // 100 + 6)], Qt.Orientation.Vertical)
+
+    def _dock(self, name: str, title: str, widget: QWidget, area: Qt.DockWidgetArea, theme: Theme) -> QDockWidget:
+        dock = QDockWidget(title, self._window)
+        dock.setObjectName(name)
+        dock.setWidget(widget)
+        dock.setTitleBarWidget(DockTitle(dock, theme))
+        self._window.addDockWidget(area, dock)
+        self._areas[dock] = area
+        return dock

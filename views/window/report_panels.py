@@ -1,0 +1,71 @@
+"""What a window has for a report: the workspace, and who drives its Run, Compare and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from compiler.report import Report
+from views.background.jobs import Job
+from views.background.warm_up import import_the_rest, paint_once
+from views.compare.control import CompareControl
+from views.compile.numerics_control import NumericsControl
+from views.run.control import RunControl
+from views.window.start_page import samples
+from views.window.workspace import Workspace
+
+if TYPE_CHECKING:
+    from views.main_window import MainWindow
+    from views.window.dialogs import Dialogs
+
+
+@dataclass(frozen=True)
+class ReportPanels:
+    """Made together at the first report, or once the window has been painted."""
+
+    workspace: Workspace
+    run: RunControl
+    compare: CompareControl
+    numerics: NumericsControl
+
+
+def make_report_panels(window: MainWindow, dialogs: Dialogs, loaded: Callable[[], Report | None]) -> ReportPanels:
+    """The panels of ``window``, connected to it; ``loaded`` is the report whose model the worker holds."""
+    Job(lambda cancelled: import_the_rest(), window).start()
+    paint_once()
+    workspace = _workspace(window)
+    panels = workspace.panels
+    run = RunControl(window.bridge, panels.run, bool(samples()), window)
+    run.measured.connect(window.session.touch)
+    run.ended.connect(workspace.refresh)
+    panels.run.sample_requested.connect(lambda: window.open_path(str(samples()[0])))
+    numerics = NumericsControl(window.bridge, loaded, window)
+    workspace.graph.numerics_requested.connect(window.check_numerics)
+    compare = CompareControl(panels.compare, window.compile_control.start, dialogs, window)
+    compare.compared.connect(lambda _: workspace.show_panel(panels.compare))
+    compare.show_requested.connect(lambda report: window.open_report(report, report.source))
+    for told in (workspace.message, run.message, numerics.message, compare.message):
+        told.connect(window.post)
+    return ReportPanels(workspace, run, compare, numerics)
+
+
+def _workspace(window: MainWindow) -> Workspace:
+    """The docks as they were left, with their places in the menus; messages told before are in their panel."""
+    made = Workspace(window, window.theme)
+    made.docks.restore(window.settings.window_state)
+    if state := window.settings.splitters.get("inspector"):
+        made.inspector.splitter.restoreState(state)
+    for dock in made.docks.all:
+        window.menus.docks.addAction(dock.toggleViewAction())
+    panels = made.panels
+    titles = [panels.title(place) for place in range(panels.count())]
+    actions = window.menus.add_panels(titles, lambda place: made.show_panel(panels.page(place)))
+    for button, action in zip(panels.rail.buttons, actions, strict=True):
+        button.set_keys(action.shortcut().toString())
+    for message in window.messages.history:
+        panels.add_message(message)
+    window.messages.posted.connect(panels.add_message)
+    window.filters.follow(made.filters)
+    made.region_changed.connect(window.toolbar.search.clear)
+    return made

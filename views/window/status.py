@@ -1,0 +1,45 @@
+"""The status bar's fields: the report's target, torch's version, the worker's state."""
+
+from __future__ import annotations
+
+import platform
+
+from PySide6.QtWidgets import QLabel, QStatusBar
+
+from app.worker.protocol import Ready
+from views.compile.worker_bridge import WorkerBridge
+
+_READY = "Worker: ready"
+
+
+class StatusFields:
+    """Three labels at the right end."""
+
+    def __init__(self, bar: QStatusBar, bridge: WorkerBridge) -> None:
+        self.target, self.torch, self.worker = QLabel(), QLabel(), QLabel()
+        for name, field in (("target", self.target), ("torch", self.torch), ("worker", self.worker)):
+            field.setAccessibleName(f"Status: {name}")
+            bar.addPermanentWidget(field)
+        bar.setSizeGripEnabled(False)
+        bridge.started.connect(lambda: self.worker.setText("Worker: starting"))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the worker said that it is ready."""
+        return self.worker.text() == _READY
+
+    def show_ready(self, event: Ready) -> None:
+        """The worker is up."""
+        self.worker.setText(_READY)
+        self.torch.setText(f"torch {event.versions.get('torch', '?')}")
+
+    def show_died(self, *, no_torch: bool) -> None:
+        """The worker ended."""
+        self.worker.setText("Worker: torch is not installed" if no_torch else "Worker: starting again")
+
+    def versions(self) -> list[tuple[str, str]]:
+        """What runs here, for the About box."""
+        from PySide6 import __version__
+
+        worker = self.torch.text() or self.worker.text()
+        return [("Python", platform.python_version()), ("Qt", __version__), ("Worker", worker)]
