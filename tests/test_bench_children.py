@@ -8,7 +8,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).parent / "benchmarks"
 CHILD = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 sys.path.insert(0, {benchmarks!r})
 from bench_children import Child
@@ -19,7 +19,7 @@ if case == "broken":
 if case == "slow":
     time.sleep(60)
 child.rows.write_text("prepared\\n")
-others = [folder.parent / name for name in ("a", "b")]
+others = [lane / name for name in ("a", "b") for lane in folder.parent.parent.iterdir()]
 while not all((other / "rows").read_text() for other in others if other.exists()):
     time.sleep(0.01)
 with child.quiet():
@@ -31,10 +31,16 @@ timed.touch()
 time.sleep(0.1)
 timed.unlink()
 child.rows.open("a").write("timed " + " ".join(sys.argv[5:]) + "\\n")
+child.end_turn()
+assert all((other / "rows").read_text().count("timed") for other in others if other.exists())
+child.rows.open("a").write("lane " + os.environ["LANE"] + "\\n")
 """
 
 
-def test_children_prepare_together_and_are_timed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lanes", [[{"LANE": "0"}], [{"LANE": "0"}, {"LANE": "1"}, {"LANE": "2"}]])
+def test_children_prepare_together_and_are_timed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: list[dict[str, str]]
+) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from bench_children import run_children
 
@@ -50,10 +56,12 @@ def test_children_prepare_together_and_are_timed_alone(tmp_path: Path, monkeypat
             case_seconds=3,
             budget_seconds=60,
             cwd=tmp_path,
+            lanes=lanes,
         )
     }
-    for case in ("a", "b"):
-        assert found[case] == (["prepared", "quiet", "timed --modes graph"], "The process ended with code 0.")
+    for at, case in enumerate(("a", "b")):
+        said = ["prepared", "quiet", "timed --modes graph", f"lane {lanes[2 * at % len(lanes)]['LANE']}"]
+        assert found[case] == (said, "The process ended with code 0.")
     assert found["broken"] == ([], "The process ended with code 3.")
     assert found["slow"][1].startswith("Not ready after 3 s")
 
@@ -76,3 +84,43 @@ def test_cases_and_modes_of_a_benchmark(monkeypatch: pytest.MonkeyPatch) -> None
     text = markdown("T", "H", rows, ["graph", "bound", "inductor-graph"])
     assert "| mlp | 11.0 | 10.0 | - |" in text
     assert "out of \\| time" in text
+
+
+def test_rows_of_one_compiler_are_kept_and_never_mixed_with_anothers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from bench_store import RowFile, code_of_compiler
+
+    path = tmp_path / "rows.jsonl"
+    RowFile(path, "one").append({"case": "a"})
+    RowFile(path, "two").append({"case": "b"})
+    with path.open("a") as output:
+        output.write('{"stamp": "one", "row": {"ca')  # the process was stopped while it wrote
+    assert RowFile(path, "one").read() == [{"case": "a"}]
+    sources = tmp_path / "compiler"
+    sources.mkdir()
+    (sources / "a.py").write_text("x = 1\n")
+    before = code_of_compiler(tmp_path)
+    (sources / "a.py").write_text("x = 2\n")
+    assert code_of_compiler(tmp_path) != before
+
+
+def test_models_that_are_slower_than_inductor_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from models_table import MODES, ModelRow, markdown
+
+    times = {"fast": (100, 50, 25, 100), "slow": (100, 100, 90, 80)}
+    rows = [
+        ModelRow(case, "inference", mode, equal=True, wall_us=us, cpu_us=us, gpu_us=us, launches=3)
+        for case, found in times.items()
+        for mode, us in zip(MODES, found, strict=True)
+    ]
+    rows.append(ModelRow("broken", "inference", "compiled", failure="CompileError: a | b"))
+    text = markdown("H", rows, MODES, timed=True)
+    assert "**2 of 3 right**" in text
+    assert "| inference: ours over Inductor | 1.26x | 1.26x | 1.26x | 2 |" in text  # the root of 100/50 times 80/100
+    assert "- inference, ours: over 1.03x Inductor's wall time in 1 of 2: slow 1.25x." in text
+    assert "| slow | 100 | 100 | 90 | 80 |" in text
+    assert "| broken | **failed** |" in text
+    assert "a \\| b" in text

@@ -1,8 +1,9 @@
 """Cases in child processes, several at a time until they are ready to be timed, then timed one after another.
 
 Compiling takes the CPU for long and times nothing, so children do it side by side. A child that is ready says so and
-waits; while one is timed all others wait. What disturbs a search for the fastest configuration, another search or
-eager's own run, waits for a lock that all children share.
+waits; while one is timed all others of its GPU wait. Where there are several GPUs, one child of each is timed at a
+time. What disturbs a search for the fastest configuration, another search or eager's own run, waits for a lock that
+all children of a GPU share. What is left to do afterwards and times nothing is again done side by side.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ import contextlib
 import fcntl
 import functools
 import os
+import queue
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 READY = "ready"
+TIMED = "timed"
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,11 @@ class Child:
         (self.folder / READY).touch()
         sys.stdin.readline()
 
+    def end_turn(self) -> None:
+        """Say that everything is timed, and wait until everybody else is, too: before what need not be quiet."""
+        (self.folder / TIMED).touch()
+        sys.stdin.readline()
+
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
         """Nobody else searches for configurations or runs eager meanwhile."""
@@ -51,7 +60,8 @@ class Child:
         """Let both compilers' searches for the fastest configuration wait for a quiet GPU."""
         import compiler.region
 
-        compiler.region.tune = self._quietly(compiler.region.tune)
+        for search in ("tune", "time_padding", "time_bias"):
+            setattr(compiler.region, search, self._quietly(getattr(compiler.region, search)))
         try:
             from torch._inductor.runtime.triton_heuristics import CachingAutotuner
         except ImportError:
@@ -81,76 +91,137 @@ def run_children(
     case_seconds: float,
     budget_seconds: float,
     cwd: Path,
+    lanes: Sequence[Mapping[str, str]] = ({},),
 ) -> Iterator[tuple[str, list[str], str]]:
-    """Each case with the lines that its child wrote and what became of the child.
+    """Each case with the lines that its child wrote and what became of the child, as children end.
 
     ``workers`` children prepare side by side. A child has ``case_seconds`` to be ready and as many to be timed; the
-    whole ends after ``budget_seconds``.
+    whole ends after ``budget_seconds``. ``lanes`` are settings of the environment, as of the GPU: children get them in
+    turn, and one of each lane is timed at a time.
     """
     deadline = time.monotonic() + budget_seconds
     with tempfile.TemporaryDirectory() as name:
         for first in range(0, len(cases), workers):
-            wave = [Child(case, Path(name) / case) for case in cases[first : first + workers]]
-            yield from _wave(script, arguments, wave, case_seconds, deadline, cwd)
+            wave = [
+                _Running(Child(case, Path(name) / f"lane{at % len(lanes)}" / case), at % len(lanes))
+                for at, case in enumerate(cases[first : first + workers])
+            ]
+            yield from _wave(script, arguments, wave, case_seconds, deadline, cwd, lanes)
+
+
+@dataclass
+class _Running:
+    child: Child
+    lane: int
+    process: subprocess.Popen[str] | None = None
+    fate: str = ""
+
+    def start(self, command: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
+        self.child.folder.mkdir(parents=True)
+        self.child.rows.touch()
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=cwd, env=environment, text=True)
+
+    @property
+    def is_gone(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def wait_for(self, word: str, limit: float) -> bool:
+        """Whether it says so, or goes, by ``limit``."""
+        while not (said := self.is_gone or (self.child.folder / word).exists()) and time.monotonic() < limit:
+            time.sleep(0.1)
+        return said
+
+    def wait_for_end(self, limit: float) -> None:
+        while not self.is_gone and time.monotonic() < limit:
+            time.sleep(0.1)
+
+    def go_on(self) -> None:
+        assert self.process is not None
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError):  # it is gone
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+
+    def time(self, limit: float) -> None:
+        """Give the child its turn."""
+        self.go_on()
+        if not self.wait_for(TIMED, limit):
+            self.end("Stopped while it was timed: its time was over.")
+
+    def end(self, fate: str = "") -> None:
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+            self.fate = self.fate or fate
+        if self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+
+    def result(self) -> tuple[str, list[str], str]:
+        assert self.process is not None
+        fate = self.fate or f"The process ended with code {self.process.returncode}."
+        return self.child.case, self.child.rows.read_text().splitlines(), fate
 
 
 def _wave(
-    script: str, arguments: Sequence[str], wave: Sequence[Child], case_seconds: float, deadline: float, cwd: Path
+    script: str,
+    arguments: Sequence[str],
+    wave: Sequence[_Running],
+    case_seconds: float,
+    deadline: float,
+    cwd: Path,
+    lanes: Sequence[Mapping[str, str]],
 ) -> Iterator[tuple[str, list[str], str]]:
     if time.monotonic() + 10 > deadline:
-        for child in wave:
-            yield child.case, [], "Not run: the time for the whole benchmark was over."
+        for running in wave:
+            yield running.child.case, [], "Not run: the time for the whole benchmark was over."
         return
     # Children share the cores; each starting a pool of compilers as large as the machine would be slower.
     threads = max(2, (os.cpu_count() or 1) // len(wave))
-    environment = {"TORCHINDUCTOR_COMPILE_THREADS": str(threads), **os.environ}
-    running: list[tuple[Child, subprocess.Popen[str]]] = []
-    for child in wave:
-        child.folder.mkdir()
-        child.rows.touch()
-        command = [sys.executable, script, "--child", child.case, "--child-folder", str(child.folder), *arguments]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=cwd, env=environment, text=True)
-        running.append((child, process))
+    shared = {"TORCHINDUCTOR_COMPILE_THREADS": str(threads), "OMP_NUM_THREADS": str(threads), **os.environ}
     try:
+        for running in wave:
+            child = running.child
+            command = [sys.executable, script, "--child", child.case, "--child-folder", str(child.folder), *arguments]
+            running.start(command, cwd, {**shared, **lanes[running.lane]})
         limit = min(time.monotonic() + case_seconds, deadline)
-        while time.monotonic() < limit and not all(_is_settled(child, process) for child, process in running):
-            time.sleep(0.1)
-        late = [(child, process) for child, process in running if not _is_settled(child, process)]
-        for _, process in late:  # before anybody is timed
-            _end(process)
-        for child, process in running:
-            if (child, process) in late:
-                fate = f"Not ready after {case_seconds:.0f} s, or the whole time was over."
-            else:
-                fate = _time(process, min(time.monotonic() + case_seconds, deadline))
-            yield child.case, child.rows.read_text().splitlines(), fate
+        late = [running for running in wave if not running.wait_for(READY, limit)]
+        for running in late:  # before anybody is timed
+            running.end(f"Not ready after {case_seconds:.0f} s, or the whole time was over.")
+            yield running.result()
+        ended: queue.SimpleQueue[_Running] = queue.SimpleQueue()
+
+        def time_lane(lane: int) -> None:
+            for running in wave:
+                if running.lane == lane and running not in late:
+                    try:
+                        running.time(min(time.monotonic() + case_seconds, deadline))
+                    finally:
+                        ended.put(running)
+
+        waiting = []
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            try:
+                for lane in range(len(lanes)):
+                    pool.submit(time_lane, lane)
+                for _ in range(len(wave) - len(late)):
+                    running = ended.get()
+                    if running.is_gone:
+                        yield running.result()
+                    else:
+                        waiting.append(running)
+            except BaseException:
+                for running in wave:
+                    running.end()
+                raise
+        for running in waiting:
+            running.go_on()
+        for running in waiting:
+            running.wait_for_end(min(time.monotonic() + case_seconds, deadline))
+            running.end("Stopped after it was timed: the time for the whole benchmark was over.")
+            yield running.result()
     finally:
-        for _, process in running:
-            _end(process)
-
-
-def _is_settled(child: Child, process: subprocess.Popen[str]) -> bool:
-    """Whether the child is ready or gone."""
-    return (child.folder / READY).exists() or process.poll() is not None
-
-
-def _time(process: subprocess.Popen[str], limit: float) -> str:
-    """Give the child its turn; what became of it."""
-    with contextlib.suppress(BrokenPipeError):
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    try:
-        return f"The process ended with code {process.wait(max(limit - time.monotonic(), 1))}."
-    except subprocess.TimeoutExpired:
-        _end(process)
-        return "Stopped while it was timed: its time was over."
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-    if process.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
+        for running in wave:
+            running.end()

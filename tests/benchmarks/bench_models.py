@@ -1,24 +1,29 @@
 """Real models, inference and a training step, beside eager and Inductor.
 
     python tests/benchmarks/bench_models.py FOLDER --jobs 8           numbers and counts, several processes at once
-    python tests/benchmarks/bench_models.py FOLDER                    the same and times, one model at a time
-    TRITON_INTERPRET=1 python tests/benchmarks/bench_models.py FOLDER --device cpu --only gnn,unet
+    python tests/benchmarks/bench_models.py FOLDER --times            the same and times, on every GPU there is
+    TRITON_INTERPRET=1 python tests/benchmarks/bench_models.py FOLDER --device cpu --jobs 1 --only gnn,unet
 
-A child process runs one model and writes a line of JSON per phase and mode as soon as it has it. A result is right
-where ``torch._dynamo.utils.same`` says so with float64 as the referee; in training, every gradient has to be. A
-gradient jumps where a ReLU's input crosses zero, and which side of it one of millions falls on is a matter of rounding:
-a training step that is not right so is judged once more, beside the farthest of several runs of eager whose inputs
-differ in their last place, and its note says so.
+A child process runs one model and appends a row per phase and mode to the folder's models.jsonl as soon as it has it.
+Run again with the same folder and the same compiler it goes on with what is missing. With times, children compile and
+judge the numbers of all their modes side by side; then each of a GPU's is timed alone while the others wait, and last
+they count launches under a profiler.
+
+A result is right where ``torch._dynamo.utils.same`` says so with float64 as the referee; in training, every gradient
+has to be. A gradient jumps where a ReLU's input crosses zero, and which side of it one of millions falls on is a matter
+of rounding: a training step that is not right so is judged once more, beside the farthest of several runs of eager
+whose inputs differ in their last place, and its note says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 import warnings
@@ -28,75 +33,106 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bench_children import Child, run_children
 from bench_common import ROOT, first_line
-from bench_rows import geometric_mean
+from bench_store import RowFile, code_of_compiler
+from models_table import MODES, PHASES, ModelRow, markdown
 
-PHASES = ("inference", "training")
-MODES = ("eager", "compiled", "inductor")
 MOVED_RUNS = 16
+LEAST_ITERATIONS = 50
+NOTE_LENGTH = 400  # characters: of forty outputs that differ the first few tell
+# Parts of the whole time: until then modes are begun, and until then a child has to be ready.
+LAST_START, LAST_READY = 0.5, 0.7
 
-
-@dataclass
-class ModelRow:
-    """One model in one phase and mode. Counts of groups, kernels and calls are of Fusescope's own report.
-
-    ``launches`` are what the profiler saw on the GPU in one iteration; times are medians in microseconds.
-    """
-
-    case: str
-    phase: str
-    mode: str
-    equal: bool | None = None
-    error: float = 0.0
-    eager_error: float = 0.0
-    regions: int = 0
-    graph_breaks: int = 0
-    groups: int = 0
-    kernels: int = 0
-    externs: int = 0
-    launches: int = 0
-    wall_us: float = 0.0
-    cpu_us: float = 0.0
-    gpu_us: float = 0.0
-    compile_s: float = 0.0
-    note: str = ""
-    failure: str = ""
+Part = tuple[str, str]  # phase, mode
 
 
 # --- one model, in a process of its own ----------------------------------------------------------------------------
 
 
-def run_model(case: str, modes: Sequence[str], device: str, timed: bool, write: Callable[[ModelRow], None]) -> None:
-    """Both phases of one model in every mode."""
+@dataclass
+class Prepared:
+    """A mode that can be timed: the step, and the model in the phase that it was compiled in."""
+
+    row: ModelRow
+    step: Any
+    model: Any
+
+    def ready(self) -> None:
+        """Put the model into the phase, for compiled code is guarded by it."""
+        self.model.train(self.row.phase == "training")
+
+
+def run_model(
+    case: str, wanted: Sequence[Part], options: argparse.Namespace, write: Callable[[ModelRow], None], child: Child
+) -> None:
+    """The wanted phases and modes of one model: prepared, compared, and where asked for, timed."""
     warnings.simplefilter("ignore")
     import torch
     from zoo import MODELS
 
-    torch.set_float32_matmul_precision("high" if timed else "highest")
-    torch.backends.cudnn.allow_tf32 = timed
+    torch.set_float32_matmul_precision(options.precision)
+    torch.backends.cudnn.allow_tf32 = options.precision != "highest"
+    # Each mode compiles the same code anew, and none may fall back to eager for having been compiled too often.
     torch._dynamo.config.recompile_limit = 64
+    deadline = time.monotonic() + options.begin_seconds
+    if options.times:
+        child.search_quietly()
     torch.manual_seed(0)
     model, inputs = MODELS[case]()
-    model = model.to(device)
-    inputs = tuple(value.to(device) for value in inputs)
-    later: list[tuple[ModelRow, Any]] = []
+    model = model.to(options.device)
+    inputs = tuple(value.to(options.device) for value in inputs)
+    prepared: list[Prepared] = []
     for phase in PHASES:
-        model.train(phase == "training")
-        later += _run_phase(case, phase, model, inputs, modes, timed, write)
-    if timed:  # only now, for a profiler that has run once can leave every later launch slower
-        from compiler.runtime.launches import launched_kernels
+        modes = [mode for wanted_phase, mode in wanted if wanted_phase == phase]
+        if modes:
+            model.train(phase == "training")
+            rows = _prepare_phase(case, phase, modes, model, inputs, child, deadline if options.times else None)
+            for row, step in rows:
+                row.finished = not options.times or step is None
+                write(row)
+                if step is not None:
+                    prepared.append(Prepared(row, step, model))
+    if options.times:
+        _time(prepared, write, child)
 
-        for row, step in later:
-            row.launches = len(launched_kernels(step))
-            write(row)
+
+def _time(prepared: Sequence[Prepared], write: Callable[[ModelRow], None], child: Child) -> None:
+    import torch
+
+    from compiler.runtime.timing import measure
+    from compiler.runtime.trace import kernel_names, trace
+
+    torch.cuda.synchronize()
+    child.wait_for_turn()
+    for one in prepared:
+        row = one.row
+        try:
+            one.ready()
+            one.step()
+            record = measure(one.step, row.mode, least=LEAST_ITERATIONS)
+            assert record.wall_us is not None
+            row.wall_us, row.cpu_us, row.gpu_us = record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50
+        except Exception as error:
+            traceback.print_exc()
+            row.failure, row.finished = first_line(error), True
+        write(row)
+    child.end_turn()
+    # Only now, for a profiler that has run once can leave every later launch slower.
+    for one in prepared:
+        if not one.row.failure:
+            one.ready()
+            one.row.launches = len(kernel_names(trace(one.step, one.row.mode)))
+            one.row.finished = True
+            write(one.row)
 
 
-def _run_phase(
-    case: str, phase: str, model: Any, inputs: Any, modes: Sequence[str], timed: bool, write: Callable[[ModelRow], None]
+def _prepare_phase(
+    case: str, phase: str, modes: Sequence[str], model: Any, inputs: Any, child: Child, deadline: float | None
 ) -> list[tuple[ModelRow, Any]]:
+    """Each mode's row with its step, or with None where it failed. After ``deadline`` no mode is begun."""
     from compiler.runtime.compare import compare_outputs, in_float64
     from compiler.runtime.modes import prepare
-    from compiler.runtime.timing import measure
 
     training = phase == "training"
     buffers = {name: value.clone() for name, value in model.named_buffers()}
@@ -113,20 +149,24 @@ def _run_phase(
         found = [value.clone() if isinstance(value, torch.Tensor) else value for value in step.outputs()]
         return found + [value.clone() for value in of.buffers() if value.is_floating_point()]
 
-    eager = outputs_of(prepare("eager", model, inputs, training=training), model)
-    exact, note = eager, ""
-    try:
-        exact_model, exact_inputs = in_float64(model, inputs)
-        exact = outputs_of(prepare("eager", exact_model, exact_inputs, training=training), exact_model)
-        del exact_model, exact_inputs
-    except Exception as error:  # a kernel that knows no float64
-        note = f"Compared with eager alone; float64 fails: {first_line(error)}."
-    measured = []
+    with child.quiet() if deadline is not None else contextlib.nullcontext():  # searches for configurations wait
+        eager = outputs_of(prepare("eager", model, inputs, training=training), model)
+        exact, note = eager, ""
+        try:
+            exact_model, exact_inputs = in_float64(model, inputs)
+            exact = outputs_of(prepare("eager", exact_model, exact_inputs, training=training), exact_model)
+            del exact_model, exact_inputs
+        except Exception as error:  # a kernel that knows no float64
+            note = f"Compared with eager alone; float64 fails: {first_line(error)}."
+    prepared: list[tuple[ModelRow, Any]] = []
+    made: dict[str, Any] = {}
     for mode in modes:
         row = ModelRow(case, phase, mode, note=note)
+        if deadline is not None and time.monotonic() > deadline:
+            continue  # its turn comes when the benchmark is run again
         try:
             began = time.perf_counter()
-            step = _prepare(mode, model, inputs, training, row)
+            step = _prepare(mode, model, inputs, training, row, made)
             row.compile_s = time.perf_counter() - began if mode != "eager" else 0.0
             outputs = outputs_of(step, model)
             result = compare_outputs(eager, outputs, exact)
@@ -144,17 +184,17 @@ def _run_phase(
                     f"{verdict} beside the farthest of {MOVED_RUNS} runs of eager whose inputs differ in their last "
                     f"place (error {farthest:.1e}){'' if row.equal else f': {detail}'}"
                 )
-            row.note = " ".join(filter(None, (row.note, detail)))
-            if timed:
-                record = measure(step, mode)
-                assert record.wall_us is not None
-                row.wall_us, row.cpu_us, row.gpu_us = record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50
-            measured.append((row, step))
+            row.note = " ".join(filter(None, (row.note, _shortened(detail))))
+            prepared.append((row, step))
         except Exception as error:
             traceback.print_exc()
             row.failure = first_line(error)
-        write(row)
-    return measured
+            prepared.append((row, None))
+    return prepared
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} …"
 
 
 def moved(inputs: Sequence[Any], seed: int) -> tuple[Any, ...]:
@@ -192,13 +232,15 @@ def _overall(values: Sequence[Any], exact: Sequence[Any]) -> float:
     return (distance / max(sum(float(x.square().sum()) for _, x in pairs), 1e-300)) ** 0.5
 
 
-def _prepare(mode: str, model: Any, inputs: Any, training: bool, row: ModelRow) -> Any:
-    """A step that has run once; our own mode fills in what its regions consist of."""
+def _prepare(mode: str, model: Any, inputs: Any, training: bool, row: ModelRow, made: dict[str, Any]) -> Any:
+    """A step that has run once. Our own mode fills in what its regions consist of, and leaves in ``made`` what a graph
+    is captured from."""
     import torch
 
     from compiler.runtime.modes import prepare
 
-    torch._dynamo.reset()
+    if mode == "graph" and "compiled" in made:
+        return prepare(mode, model, inputs, training=training, compiled=made["compiled"], whole=made["whole"])
     if mode != "compiled":
         return prepare(mode, model, inputs, training=training)
     from compiler.backend import Session, default_target, fusescope
@@ -213,6 +255,7 @@ def _prepare(mode: str, model: Any, inputs: Any, training: bool, row: ModelRow) 
     with watch_dynamo() as dynamo:
         step = prepare(mode, model, inputs, training=training, compiled=compiled)
     row.regions, row.graph_breaks = len(session.regions), len(dynamo.graph_breaks)
+    made.update(compiled=compiled, whole=bool(row.regions) and not row.graph_breaks)
     steps = [s for region in session.regions for s in region.steps]
     row.groups = sum(isinstance(s, Launch) for s in steps)
     row.externs = len(steps) - row.groups
@@ -226,87 +269,125 @@ def _prepare(mode: str, model: Any, inputs: Any, training: bool, row: ModelRow) 
 # --- all of them ---------------------------------------------------------------------------------------------------
 
 
-def run_all(cases: Sequence[str], options: argparse.Namespace) -> list[ModelRow]:
-    """Each model in a child process, ``jobs`` at once; rows in the order of the cases."""
-    began = time.perf_counter()
+def rows_by_part(store: RowFile) -> dict[tuple[str, str, str], ModelRow]:
+    """The latest row of each model, phase and mode."""
+    return {(row.case, row.phase, row.mode): row for row in (ModelRow(**found) for found in store.read())}
 
-    def run(case: str) -> list[ModelRow]:
-        rows = _run_child(case, options, options.budget_seconds - (time.perf_counter() - began))
+
+def missing(store: RowFile, case: str, modes: Sequence[str]) -> list[Part]:
+    """What of a model has not been measured to the end."""
+    rows = rows_by_part(store)
+    return [part for part in _parts(modes) if (case, *part) not in rows or not rows[(case, *part)].finished]
+
+
+def run_all(cases: Sequence[str], options: argparse.Namespace, store: RowFile) -> None:
+    """What is missing of each model, in a child process each. Where times are asked for all are prepared at once and
+    then timed, one of each GPU at a time; else ``jobs`` run at once."""
+    began = time.perf_counter()
+    left = [case for case in cases if missing(store, case, options.modes)]
+    arguments = [str(options.folder), "--device", options.device, "--modes", ",".join(options.modes)]
+    arguments += ["--precision", options.precision, "--stamp", options.stamp, *(["--times"] if options.times else [])]
+    arguments += ["--begin-seconds", str(LAST_START * options.budget_seconds)]
+
+    def say(case: str, fate: str) -> None:
+        rows = [row for (name, _, mode), row in rows_by_part(store).items() if name == case and mode == "compiled"]
         bad = [row for row in rows if row.failure or row.equal is False]
-        print(f"{time.perf_counter() - began:6.1f} s  {case}{f': {len(bad)} not right' if bad else ''}", flush=True)
-        return rows
+        lacking = missing(store, case, options.modes)
+        facts = [f"{len(bad)} not right" if bad else "", f"{len(lacking)} parts missing. {fate}" if lacking else ""]
+        print(f"{time.perf_counter() - began:6.1f} s  {case}  {', '.join(filter(None, facts))}", flush=True)
+
+    if options.times:
+        for case, _, fate in run_children(
+            __file__,
+            arguments,
+            left,
+            workers=options.workers or len(left) or 1,
+            case_seconds=LAST_READY * options.budget_seconds,
+            budget_seconds=options.budget_seconds,
+            cwd=ROOT,
+            lanes=[{"CUDA_VISIBLE_DEVICES": gpu} for gpu in visible_gpus()],
+        ):
+            say(case, fate)
+        return
+
+    def run(case: str) -> None:
+        say(case, _run_child(case, arguments, options, options.budget_seconds - (time.perf_counter() - began)))
 
     with ThreadPoolExecutor(max(options.jobs, 1)) as pool:
-        return [row for rows in pool.map(run, cases) for row in rows]
+        list(pool.map(run, left))
 
 
-def _run_child(case: str, options: argparse.Namespace, left: float) -> list[ModelRow]:
-    wanted = [(phase, mode) for phase in PHASES for mode in options.modes]
-    with tempfile.TemporaryDirectory() as folder:
-        lines = Path(folder) / "rows"
-        lines.touch()
-        failure = "Not run: the time for the whole benchmark was over."
-        if left > 10:
-            command = [sys.executable, __file__, "--child", case, "--child-output", str(lines), "--device"]
-            command += [options.device, "--modes", ",".join(options.modes), "--jobs", str(options.jobs)]
-            threads = max((os.cpu_count() or 1) // max(options.jobs, 1), 1)
-            environment = {**os.environ, "OMP_NUM_THREADS": str(threads)} if options.jobs else None
-            limit = min(left, options.case_seconds)
-            with (Path(folder) / "log").open("wb") as log:
-                try:
-                    done = subprocess.run(
-                        command, timeout=limit, cwd=ROOT, stdout=log, stderr=log, env=environment, check=False
-                    )
-                    failure = f"The process ended with code {done.returncode}."
-                except subprocess.TimeoutExpired:
-                    failure = f"Stopped after {limit:.0f} s."
-            text = (Path(folder) / "log").read_text(errors="replace")
-            if "Traceback" in text:
-                print(f"--- {case}\n{text[-3000:]}", file=sys.stderr, flush=True)
-        found = {}
-        for line in lines.read_text().splitlines():
-            row = ModelRow(**json.loads(line))
-            found[row.phase, row.mode] = row  # a row is written again once its launches are counted
-    return [found.get(key, ModelRow(case, *key, failure=failure)) for key in wanted]
+def visible_gpus() -> list[str]:
+    """The GPUs as CUDA_VISIBLE_DEVICES names them."""
+    import torch
+
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return named.split(",") if named else [str(at) for at in range(torch.cuda.device_count())]
 
 
-def markdown(header: str, rows: Sequence[ModelRow], modes: Sequence[str], timed: bool) -> str:
-    """How many are right, then a table a phase."""
-    right = sum(row.equal is True for row in rows if row.mode == "compiled")
-    total = sum(row.mode == "compiled" for row in rows)
-    lines = ["# Real models", "", header, "", f"**{right} of {total} right** (both phases of every model)."]
-    for phase in PHASES:
-        lines += ["", f"## {phase.capitalize()}", ""]
-        head = ["model", "right", "error", "eager's error", "regions", "breaks", "groups", "kernels", "extern calls"]
-        if timed:
-            head += [f"{mode} µs" for mode in modes] + [f"{mode} launches" for mode in modes]
-        head += ["compile s", "note"]
-        lines += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-        by_case: dict[str, dict[str, ModelRow]] = {}
-        for row in rows:
-            if row.phase == phase:
-                by_case.setdefault(row.case, {})[row.mode] = row
-        lines += [_line(case, found, modes, timed) for case, found in by_case.items()]
-        if timed and "eager" in modes:
-            for mode in modes:
-                pairs = [(f["eager"].wall_us, f[mode].wall_us) for f in by_case.values()]
-                mean = geometric_mean([a / b for a, b in pairs if a and b])
-                lines += ["", f"{mode}: {mean:.2f}x the speed of eager (geometric mean of wall times)."]
-    return "\n".join(lines) + "\n"
+def _run_child(case: str, arguments: Sequence[str], options: argparse.Namespace, left: float) -> str:
+    """What became of it."""
+    if left <= 10:
+        return "Not run: the time for the whole benchmark was over."
+    folder = options.folder / "children" / case
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, __file__, *arguments, "--child", case, "--child-folder", str(folder)]
+    threads = max((os.cpu_count() or 1) // max(options.jobs, 1), 1)
+    limit = min(left, options.case_seconds)
+    log = folder / "log"
+    try:
+        with log.open("wb") as output:
+            done = subprocess.run(
+                command,
+                timeout=limit,
+                cwd=ROOT,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+                check=False,
+            )
+        fate = f"The process ended with code {done.returncode}."
+    except subprocess.TimeoutExpired:
+        fate = f"Stopped after {limit:.0f} s."
+    if "Traceback" in (text := log.read_text(errors="replace")):
+        print(f"--- {case}\n{text[-3000:]}", file=sys.stderr, flush=True)
+    return fate
 
 
-def _line(case: str, found: dict[str, ModelRow], modes: Sequence[str], timed: bool) -> str:
-    row = found.get("compiled") or next(iter(found.values()))
-    right = {None: "-", True: "yes", False: "**no**"}[row.equal] if not row.failure else "**failed**"
-    cells = [case, right, f"{row.error:.1e}", f"{row.eager_error:.1e}", row.regions, row.graph_breaks, row.groups]
-    cells += [row.kernels, row.externs]
-    if timed:
-        cells += [f"{found[mode].wall_us:.0f}" if found[mode].wall_us else "-" for mode in modes]
-        cells += [found[mode].launches or "-" for mode in modes]
-    notes = [row.failure or row.note]
-    notes += [f"{r.mode}: {r.failure or r.note}" for r in found.values() if r is not row and (r.failure or not r.equal)]
-    cells += [f"{row.compile_s:.1f}", " ".join(filter(None, notes))]
-    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+def write_tables(options: argparse.Namespace, store: RowFile) -> bool:
+    """models.md and models.json of all rows that there are; whether all of ours are right."""
+    from zoo import MODELS
+
+    found = rows_by_part(store)
+    rows = [found[case, *part] for case in MODELS for part in _parts(options.modes) if (case, *part) in found]
+    times = (
+        " Medians of one iteration, each begun on an idle GPU: wall until its results are there, CPU until the call "
+        f"returns, GPU between two events. Models were compiled side by side, {len(MODELS)} in all, and timed one "
+        f"at a time on each of {options.gpus} GPUs; nothing else ran but the other GPU's."
+        if options.times
+        else ""
+    )
+    header = (
+        f"{options.stamp}. Errors are ||x - float64|| / ||float64|| over outputs, gradients and buffers together; "
+        f"right is judged for each alone.{times}"
+    )
+    (options.folder / "models.md").write_text(markdown(header, rows, options.modes, options.times))
+    record = {"stamp": options.stamp, "rows": [asdict(row) for row in rows]}
+    (options.folder / "models.json").write_text(json.dumps(record, indent=1) + "\n")
+    return all(row.equal for row in rows if row.mode == "compiled")
+
+
+def _parts(modes: Sequence[str]) -> list[Part]:
+    return [(phase, mode) for phase in PHASES for mode in modes]
+
+
+def stamp_of(options: argparse.Namespace) -> str:
+    """What rows have to have in common to stand in one table."""
+    import torch
+
+    where = torch.cuda.get_device_name() if options.device == "cuda" else "CPU, kernels through Triton's interpreter"
+    precision = "no TF32" if options.precision == "highest" else "float32 products may use TF32 in every mode"
+    return f"{where}, torch {torch.__version__}, {precision}, compiler {code_of_compiler()}"
 
 
 def main() -> int:
@@ -314,31 +395,30 @@ def main() -> int:
     from zoo import MODELS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, help="where the results are written")
+    parser.add_argument("folder", type=Path, help="where the results are written")
     parser.add_argument("--only", default="", help="models whose names contain one of these, separated by commas")
     parser.add_argument("--modes", default="", help=f"of {', '.join(MODES)}; without times only compiled by default")
-    parser.add_argument("--jobs", type=int, default=0, help="processes at once, without times; 0: one, with times")
+    parser.add_argument("--times", action="store_true", help="time every mode, on each GPU one model at a time")
+    parser.add_argument("--workers", type=int, default=0, help="with times, models prepared at once; 0: all")
+    parser.add_argument("--jobs", type=int, default=4, help="without times, processes at once")
+    parser.add_argument("--precision", choices=("highest", "high"), help="of float32 products; with times high (TF32)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--case-seconds", type=float, default=240)
-    parser.add_argument("--budget-seconds", type=float, default=560)
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    parser.add_argument("--child-output", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--case-seconds", type=float, default=240, help="without times, the most that a model takes")
+    parser.add_argument("--budget-seconds", type=float, default=480, help="the whole ends after that")
+    for hidden, kind in (("--child", str), ("--child-folder", Path), ("--stamp", str), ("--begin-seconds", float)):
+        parser.add_argument(hidden, type=kind, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    timed = options.jobs == 0 and options.device == "cuda"
-    options.modes = (options.modes or (",".join(MODES) if timed else "compiled")).split(",")
+    options.folder = options.folder.resolve()
+    options.modes = (options.modes or (",".join(MODES) if options.times else "compiled")).split(",")
     if unknown := set(options.modes) - set(MODES):
         parser.error(f"unknown modes: {', '.join(sorted(unknown))}")
+    options.precision = options.precision or ("high" if options.times else "highest")
     if options.child:
-        with options.child_output.open("a") as output:
-
-            def write(row: ModelRow) -> None:
-                output.write(json.dumps(asdict(row)) + "\n")
-                output.flush()
-
-            run_model(options.child, options.modes, options.device, timed, write)
+        store = RowFile(options.folder / "models.jsonl", options.stamp)
+        wanted = missing(store, options.child, options.modes)
+        child = Child(options.child, options.child_folder)
+        run_model(options.child, wanted, options, lambda row: store.append(asdict(row)), child)
         return 0
-    if options.folder is None:
-        parser.error("give the folder to write to")
     import torch
 
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -346,20 +426,17 @@ def main() -> int:
         return 1
     words = [word for word in options.only.split(",") if word]
     chosen = [case for case in MODELS if not words or any(word in case for word in words)]
-    rows = run_all(chosen, options)
-    where = torch.cuda.get_device_name() if options.device == "cuda" else "CPU, kernels through Triton's interpreter"
-    precision = "float32 matmuls may use TF32 in every mode" if timed else "no TF32"
-    header = (
-        f"{where}, torch {torch.__version__}, {time.strftime('%Y-%m-%d', time.gmtime())}, {precision}. Errors are "
-        "||x - float64|| / ||float64|| over outputs, gradients and buffers together; right is judged for each alone."
-    )
     options.folder.mkdir(parents=True, exist_ok=True)
-    text = markdown(header, rows, options.modes, timed)
-    (options.folder / "models.md").write_text(text)
-    record = {"device": where, "torch": torch.__version__, "rows": [asdict(row) for row in rows]}
-    (options.folder / "models.json").write_text(json.dumps(record, indent=1) + "\n")
-    print(text)
-    return 0 if all(row.equal for row in rows if row.mode == "compiled") else 1
+    options.stamp = stamp_of(options)
+    options.gpus = len(visible_gpus())
+    store = RowFile(options.folder / "models.jsonl", options.stamp)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what there is then becomes a table, too
+    try:
+        run_all(chosen, options, store)
+    finally:
+        right = write_tables(options, store)
+        print((options.folder / "models.md").read_text())
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

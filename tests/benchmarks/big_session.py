@@ -21,8 +21,8 @@ from tests.fake_runs import lab_report
 
 # level -> its share of a kernel's text, and a line of it; zero or more numbers go in
 _LEVELS = {
-    "ttir": (0.16, '    %{0} = arith.addf %{1}, %{2} : tensor<1024xf32> loc(#loc{3})'),
-    "ttgir": (0.20, '    %{0} = tt.load %{1}, %{2} {{cache = {3} : i32}} : tensor<1024x!tt.ptr<f32>, #blocked{3}>'),
+    "ttir": (0.16, "    %{0} = arith.addf %{1}, %{2} : tensor<1024xf32> loc(#loc{3})"),
+    "ttgir": (0.20, "    %{0} = tt.load %{1}, %{2} {{cache = {3} : i32}} : tensor<1024x!tt.ptr<f32>, #blocked{3}>"),
     "llir": (0.28, '  %{0} = call float asm sideeffect "ld.global.b32", "=r,l,b"(ptr %{1}, i1 %{2}), !dbg !{3}'),
     "ptx": (0.24, "\tfma.rn.f32 \t%f{0}, %f{1}, %f{2}, 0f{3:08X};"),
     "sass": (0.12, "        /*{0:04x}*/                   FFMA R{1}, R{2}, R{3}, R{0} ;"),
