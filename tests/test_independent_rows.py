@@ -19,8 +19,8 @@ from compiler.errors import CompileError  # noqa: E402
 from compiler.independent_rows import Batch, Dependent, Rows, batch_of  # noqa: E402
 from compiler.region import KernelLibrary  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
+from tests.fake_graphs import FakeRecorder  # noqa: E402
 from tests.graphs import TARGET  # noqa: E402
-from tests.test_cuda_graph import FakeRecorder  # noqa: E402
 
 WEIGHT = torch.randn(6, 6)
 

@@ -212,7 +212,7 @@ def test_an_input_that_is_overwritten_is_used_by_more_than_its_pointer() -> None
     assert list(overwriting.over.values()) == [x]
     assert x in overwriting.reads
     found = {use.name: use for use in input_uses(region, [x, y], [x, y], 0, len(region.steps))}
-    assert (found[x].only_kernels, found[y].only_kernels) == (False, True)
+    assert (found[x].traced, found[y].traced) == (False, True)
 
 
 def test_a_part_of_the_schedule_writes_into_the_input_itself() -> None:

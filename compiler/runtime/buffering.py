@@ -12,14 +12,17 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class InputUse:
-    """Who reads an input of a region. ``kernels`` are the generated kernels, each with the input's position there.
+    """Who reads or writes an input of a region: generated kernels, each with the input's position among its arguments,
+    and library calls that return none of its memory.
 
-    ``only_kernels``: nobody else does, so that the graph holds the address nowhere but in their arguments.
+    ``traced``: nobody else does, so that a graph holds the address nowhere but in the arguments of ``kernels`` and in
+    what ``calls`` issue. Whether it can be replaced there the graph tells, where there are calls.
     """
 
     name: str
     kernels: tuple[tuple[str, int], ...] = ()
-    only_kernels: bool = False
+    calls: tuple[str, ...] = ()
+    traced: bool = False
 
 
 class Buffering(IntEnum):
@@ -32,8 +35,8 @@ class Buffering(IntEnum):
 
 
 WHY_COPIED: Mapping[Buffering, str] = {
-    Buffering.MOVED: "It moved, and a library call reads it.",
-    Buffering.UNPATCHABLE: "A library call reads it, and inputs of such calls moved more than once.",
+    Buffering.MOVED: "It moved, and a library call that does more than copy reads it.",
+    Buffering.UNPATCHABLE: "A library call that does more than copy reads it, and such inputs moved more than once.",
     Buffering.ALL: "Inputs moved that the graph could not follow.",
 }
 
@@ -45,6 +48,8 @@ class Variant(Protocol):
     def buffering(self) -> Buffering: ...
     @property
     def copied(self) -> frozenset[int]: ...
+    @property
+    def movable(self) -> Collection[int]: ...
     def has_moved(self, index: int, value: Tensor) -> bool: ...
 
 
@@ -73,7 +78,9 @@ def _buffered(
     free = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and i not in static]
     if buffering is Buffering.ALL:
         return free
-    fixed = [i for i in free if not (i < len(uses) and uses[i].only_kernels)]
+    followed = {i for graph in variants for i in graph.movable}
+    followed |= {i for i, use in enumerate(uses) if use.traced and not use.calls}
+    fixed = [i for i in free if i not in followed]
     if buffering is Buffering.UNPATCHABLE:
         return fixed
     return [i for i in fixed if any(graph.has_moved(i, inputs[i]) for graph in variants)]

@@ -15,7 +15,6 @@ import statistics
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -23,8 +22,11 @@ import torch
 from torch.autograd import profiler
 
 from compiler.report import CudaGraph, GraphNode, SkipReason, SourceLine
-from compiler.runtime import driver, topology
+from compiler.runtime import driver, patching, topology
+from compiler.runtime.buffering import InputUse
 from compiler.runtime.observe import NodeLog, Observer, StepLog, Units
+from compiler.runtime.patching import PatchableNode, Place
+from compiler.runtime.signature import extent_bytes
 
 if TYPE_CHECKING:
     from torch.cuda import _POOL_HANDLE
@@ -45,13 +47,6 @@ class CaptureRefused(Exception):
         super().__init__(reason.detail)
         self.reason = reason
         self.step = step
-
-
-@dataclass(frozen=True)
-class Movable:
-    """The places in a graph that hold the address of one input: arguments of kernels, each with its position."""
-
-    places: tuple[tuple[driver.KernelNode, int], ...]
 
 
 class Recording(Generic[R]):
@@ -78,7 +73,7 @@ class Recording(Generic[R]):
         # more CPU time than the launch takes.
         launch = None if random or not self._executable else driver.launch_function()
         self._submit = functools.partial(launch, self._executable) if launch is not None else None
-        self._kernels: dict[int, driver.KernelNode | None] = {}
+        self._patchable: dict[int, PatchableNode | None] = {}
         self._nodes_of: dict[str, list[int]] = {}
         for node, (_, unit) in units.items():
             self._nodes_of.setdefault(unit, []).append(node)
@@ -100,35 +95,48 @@ class Recording(Generic[R]):
         """The graph's nodes as the driver tells them, each with the step that issued it."""
         return topology.read(self._graph.raw_cuda_graph(), self.units)
 
-    def movable(self, index: int, uses: Sequence[tuple[str, int]], address: int) -> Movable | None:
-        """Where the graph reads the input at ``index``, which it was captured with at ``address``.
+    def movable(self, use: InputUse, tensor: torch.Tensor, others: Sequence[torch.Tensor]) -> list[Place] | None:
+        """Every place where the graph holds the address of an input that it was captured with.
 
-        ``uses`` are all steps that read it, each with the position among the arguments of its kernel. None where one
-        of them is not a single kernel with that address there.
+        ``use`` names all steps that read it, ``others`` are the other inputs. None where one of the steps is not a
+        single kernel with that address at its place, or not a call that only copies and fills, from or to it.
         """
         places = []
-        for unit, position in uses:
+        for unit, position in use.kernels:
             nodes = self._nodes_of.get(unit, [])
-            if len(nodes) != 1 or driver.node_type(nodes[0]) != driver.KERNEL:
+            kernel = self._patchable_node(nodes[0], patching.patchable_kernel) if len(nodes) == 1 else None
+            if kernel is None or kernel.addresses[position : position + 1] != [tensor.data_ptr()]:
                 return None
-            if nodes[0] not in self._kernels:
-                self._kernels[nodes[0]] = driver.patchable_kernel(nodes[0])
-            kernel = self._kernels[nodes[0]]
-            if kernel is None or position >= len(kernel.values) or kernel.values[position] != address:
-                return None
-            places.append((kernel, position))
-        return Movable(tuple(places))
+            places.append(Place(kernel, position))
+        if use.calls and any(_overlap(tensor, other) for other in others):
+            return None  # an address in a copy does not tell whose it is
+        with torch.cuda.device(self._device):
+            for unit in use.calls:
+                copies = [self._patchable_node(n, patching.patchable_copy) for n in self._nodes_of.get(unit, [])]
+                known = [copy for copy in copies if copy is not None]
+                found = patching.places_in(known, tensor.data_ptr(), extent_bytes(tensor))
+                if len(known) < len(copies) or not found:
+                    return None
+                places += found
+        return places
 
-    def move(self, inputs: Sequence[tuple[Movable, torch.Tensor]]) -> bool:
-        """Let the graph read inputs elsewhere from the next replay on; False where the driver refuses."""
-        touched: dict[int, driver.KernelNode] = {}
-        for movable, tensor in inputs:
-            address = tensor.data_ptr()
-            for kernel, position in movable.places:
-                kernel.values[position] = address
-                touched[kernel.node] = kernel
-        refused = [kernel for kernel in touched.values() if not kernel.set(self._executable)]
-        return not refused
+    def _patchable_node(self, node: int, make: Callable[[int], PatchableNode | None]) -> PatchableNode | None:
+        if node not in self._patchable:
+            self._patchable[node] = make(node)
+        return self._patchable[node]
+
+    def move(self, inputs: Sequence[tuple[list[Place], torch.Tensor]]) -> bool:
+        """Let the graph read inputs elsewhere from the next replay on.
+
+        False where the driver refuses; it must not be replayed then, for some of its nodes may read the new address.
+        """
+        return patching.point_all([(places, tensor.data_ptr()) for places, tensor in inputs], self._executable)
+
+
+def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors have bytes in common, counting what lies between their elements."""
+    begin_a, begin_b = a.data_ptr(), b.data_ptr()
+    return begin_a < begin_b + extent_bytes(b) and begin_b < begin_a + extent_bytes(a)
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from compiler.runtime.signature import CopyPlan, describe
 
 # (tensors, addresses, indices): whether the tensors at the indices are at the addresses of the same indices
 SameAddresses = Callable[[list[Any], list[int | None], list[int]], bool]
+_NOWHERE = 1  # an address that no tensor has
 ALIGNMENT = 16  # bytes that generated kernels assume of every pointer
 
 
@@ -87,12 +88,15 @@ class CapturedGraph:
         return index in self.copied or value.data_ptr() != self.addresses[index]
 
     def follow(self, inputs: Sequence[Any]) -> bool:
-        """Read the inputs, which it ``takes``, where they are now; False where the driver refuses."""
+        """Read the inputs, which it ``takes``, where they are now; where the driver refuses False, for good."""
         began = time.perf_counter_ns()
         moved = [index for index in self._moving if inputs[index].data_ptr() != self.addresses[index]]
         if not moved:
             return True
         if not self.recorded.move([(self.movable[index], inputs[index]) for index in moved]):
+            for index in moved:  # some nodes may have taken the new address, so it does not read the old one either
+                self.addresses[index] = _NOWHERE
+            self.movable.clear()
             return False
         cost_us = (time.perf_counter_ns() - began) / 1e3 / len(moved)
         for index in moved:
@@ -123,7 +127,7 @@ class CapturedGraph:
             elif index in static:
                 routes.append(InputRoute(name, "static"))
             elif index in self.patched:
-                nodes = len(uses[index].kernels)
+                nodes = len(uses[index].kernels) + len(uses[index].calls)
                 routes.append(InputRoute(name, "patched", nodes=nodes, cost_us=self.patched[index]))
             else:
                 routes.append(InputRoute(name, "same_address", detail="It has not moved since the capture."))

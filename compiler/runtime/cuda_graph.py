@@ -53,7 +53,8 @@ class GraphedRegion:
     graph each, the least recently used of which is dropped beyond ``capacity``.
 
     Inputs are read where they are. One that moves is followed by replacing its address in the graph where generated
-    kernels alone read it; where others do, a second graph is captured that reads it from a buffer, and it is copied.
+    kernels, copies and fills alone read it; where others do, a second graph is captured that reads it from a buffer,
+    and it is copied.
 
     Outputs are memory of the graph, which does not run again while somebody holds one of them: such a call runs
     without the graph, and outputs that were held are copied from then on.
@@ -208,11 +209,9 @@ class GraphedRegion:
     def _replay_one(self, graphs: Sequence[CapturedGraph], inputs: list[Any]) -> list[Any] | None:
         """Replay the first of the graphs that can serve the inputs; None where none can."""
         for graph in list(graphs):
-            if self._accepts(graph, inputs) and not self._pool.held_by(graph.number):
-                if graph.follow(inputs):
-                    self._use(graph)
-                    return self._replay(graph, inputs)
-                graph.movable.clear()
+            if self._accepts(graph, inputs) and not self._pool.held_by(graph.number) and graph.follow(inputs):
+                self._use(graph)
+                return self._replay(graph, inputs)
         return None
 
     def _accepts(self, graph: CapturedGraph, inputs: list[Any]) -> bool:
@@ -328,8 +327,8 @@ class GraphedRegion:
         movable = {
             index: places
             for index, use in enumerate(self._uses)
-            if use.only_kernels and index not in copied and isinstance(inputs[index], Tensor)
-            if (places := recorded.movable(index, use.kernels, inputs[index].data_ptr())) is not None
+            if use.traced and index not in copied and isinstance(inputs[index], Tensor)
+            if (places := recorded.movable(use, inputs[index], _tensors_but(inputs, index))) is not None
         }
         number = self._pool.next_number()
         varying = range(len(inputs)) if self._varying is None else self._varying
@@ -394,6 +393,10 @@ class GraphedRegion:
         """Keep why a call runs without a graph, each rule once."""
         if reason is not None and not any(known.rule == reason.rule for known in self._reasons):
             self._reasons.append(reason)
+
+
+def _tensors_but(inputs: Sequence[Any], index: int) -> list[Tensor]:
+    return [value for i, value in enumerate(inputs) if i != index and isinstance(value, Tensor)]
 
 
 def _equal(a: Any, b: Any) -> bool:

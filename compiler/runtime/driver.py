@@ -12,7 +12,6 @@ import os
 import tempfile
 from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
-from dataclasses import dataclass
 
 LaunchFunction = Callable[[int, int], int]
 
@@ -41,7 +40,7 @@ class KernelParams(ctypes.Structure):
     ]
 
 
-class _End(ctypes.Structure):
+class CopyEnd(ctypes.Structure):
     """One end of CUDA_MEMCPY3D."""
 
     _fields_ = [
@@ -63,8 +62,8 @@ class MemcpyParams(ctypes.Structure):
     """CUDA_MEMCPY3D."""
 
     _fields_ = [
-        ("source", _End),
-        ("target", _End),
+        ("source", CopyEnd),
+        ("target", CopyEnd),
         ("width_bytes", c_size_t),
         ("height", c_size_t),
         ("depth", c_size_t),
@@ -255,42 +254,27 @@ def description(graph: int) -> str:
             return file.read()
 
 
-@dataclass(frozen=True)
-class KernelNode:
-    """A kernel node whose arguments can be replaced in an instantiated graph.
-
-    Not for several threads at once.
-    """
-
-    node: int
-    params: KernelParams
-    values: ctypes.Array[ctypes.c_uint64]
-    pointers: ctypes.Array[c_void_p]  # params.params points here, and these at the values
-
-    def set(self, executable: int) -> bool:
-        """Make the executable graph use ``values`` from its next launch on."""
-        code = _call("cuGraphExecKernelNodeSetParams_v2", _handle(executable), _handle(self.node), byref(self.params))
-        return code == 0
+def current_context() -> int | None:
+    """The calling thread's context."""
+    context = c_void_p()
+    return context.value if _call("cuCtxGetCurrent", byref(context)) == 0 else None
 
 
-def patchable_kernel(node: int) -> KernelNode | None:
-    """The node, ready to be patched; None unless every argument is a word of 8 bytes, as in generated kernels."""
-    params = kernel_params(node)
-    if params is None or not params.params:
-        return None
-    sizes = argument_sizes(params)
-    if not sizes or any(size != 8 for size in sizes):
-        return None
-    values = (ctypes.c_uint64 * len(sizes))()
-    pointers = (c_void_p * len(sizes))()
-    for index in range(len(sizes)):
-        place = params.params[index]
-        if not place:
-            return None
-        values[index] = ctypes.c_uint64.from_address(place).value
-        pointers[index] = ctypes.addressof(values) + 8 * index
-    params.params = ctypes.cast(pointers, POINTER(c_void_p))
-    return KernelNode(node, params, values, pointers)
+def set_kernel(executable: int, node: int, params: KernelParams) -> bool:
+    """Let an instantiated graph run a kernel node with ``params`` from its next launch on; False where refused."""
+    return _call("cuGraphExecKernelNodeSetParams_v2", _handle(executable), _handle(node), byref(params)) == 0
+
+
+def set_memcpy(executable: int, node: int, params: MemcpyParams, context: int) -> bool:
+    """The same of a copy, which must be one of consecutive bytes."""
+    handles = _handle(executable), _handle(node)
+    return _call("cuGraphExecMemcpyNodeSetParams", *handles, byref(params), _handle(context)) == 0
+
+
+def set_memset(executable: int, node: int, params: MemsetParams, context: int) -> bool:
+    """The same of a fill, which must be one of consecutive bytes."""
+    handles = _handle(executable), _handle(node)
+    return _call("cuGraphExecMemsetNodeSetParams", *handles, byref(params), _handle(context)) == 0
 
 
 @functools.cache

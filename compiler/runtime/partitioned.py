@@ -6,6 +6,7 @@ Steps that no graph can hold run between the graphs, as they would without. Some
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from compiler.codegen.wrapper import generate_concurrent, generate_piece, genera
 from compiler.independent_rows import Dependent, batch_of
 from compiler.ir import Buffer, Extern, TensorRef, symbol_names
 from compiler.lanes import lanes
-from compiler.memory import inputs_left_in_place
+from compiler.memory import inputs_left_in_place, may_alias
 from compiler.partitions import Piece, refused_steps, returned_names, split
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion
@@ -312,21 +313,26 @@ def varying_inputs(inputs: Sequence[Buffer | None]) -> frozenset[int]:
 def input_uses(
     region: CompiledRegion, labels: Sequence[str], inputs: Sequence[str], first: int, last: int
 ) -> tuple[InputUse, ...]:
-    """Who reads each input of the steps ``first`` to ``last``: kernels, with its position among theirs, or others."""
+    """Who reads each input of the steps ``first`` to ``last``: kernels, with its position among theirs, and calls."""
     steps = region.steps[first:last]
-    by_calls = {name for step in steps if isinstance(step, Extern) for name in (*step.reads, *step.mutates)}
-    # A kernel that goes on in an input's storage has its address under another name.
-    by_calls |= {name for step in steps if isinstance(step, Launch) for name in step.takes_over.values()}
-    program = region.program
-    numbers = {name for name, buffer in zip(program.input_names, program.inputs, strict=True) if buffer is None}
-    numbers |= {b.symbol for step in region.steps if isinstance(step, Extern) for b in step.bindings}
-    by_kernels: dict[str, list[tuple[str, int]]] = {}
+    by_calls: dict[str, list[str]] = defaultdict(list)
+    # A kernel that goes on in an input's storage has its address under another name, as has who reads a view of it.
+    hidden = {name for step in steps if isinstance(step, Launch) for name in step.takes_over.values()}
+    by_kernels: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for step in steps:
         if isinstance(step, Launch):
             for position, argument in enumerate(step.kernel.arguments):
-                by_kernels.setdefault(argument.name, []).append((step.name, position))
+                by_kernels[argument.name].append((step.name, position))
+        elif may_alias(step):
+            hidden.update((*step.reads, *step.mutates))
+        else:
+            for name in dict.fromkeys((*step.reads, *step.mutates)):
+                by_calls[name].append(step.name)
+    program = region.program
+    hidden |= {name for name, buffer in zip(program.input_names, program.inputs, strict=True) if buffer is None}
+    hidden |= {b.symbol for step in region.steps if isinstance(step, Extern) for b in step.bindings}
     return tuple(
-        InputUse(label, tuple(by_kernels.get(name, ())), name not in numbers and name not in by_calls)
+        InputUse(label, tuple(by_kernels[name]), tuple(by_calls[name]), name not in hidden)
         for label, name in zip(labels, inputs, strict=True)
     )
 

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from compiler.report import CudaGraph, GraphNode
 from compiler.runtime import capture
+from compiler.runtime.buffering import InputUse
 from compiler.runtime.observe import Observer
 from compiler.runtime.outputs import OutputPlan
 
@@ -36,11 +37,14 @@ class Recorded(Protocol):
         """Submit the graph to the current stream, whose handle is ``stream``."""
 
     def topology(self) -> list[GraphNode]: ...
-    def movable(self, index: int, uses: Sequence[tuple[str, int]], address: int) -> Any | None:
-        """Where the graph reads an input that it was captured with at ``address``; None where that is not known."""
+    def movable(self, use: InputUse, tensor: Tensor, others: Sequence[Tensor]) -> Any | None:
+        """Where the graph holds the address of an input that it was captured with; None where that is not known.
+
+        ``others`` are the other tensors that it was captured with.
+        """
 
     def move(self, inputs: Sequence[tuple[Any, Tensor]]) -> bool:
-        """Read inputs elsewhere from the next replay on; False where that is refused."""
+        """Read inputs elsewhere from the next replay on; where that is refused False, and no replay may follow."""
 
 
 class Recorder(Protocol):

@@ -40,6 +40,11 @@ def span(tensor: Tensor) -> int:
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
+def extent_bytes(tensor: Tensor) -> int:
+    """Bytes from the tensor's first to its last element, both included."""
+    return span(tensor) * tensor.element_size()
+
+
 def empty_with_layout(tensor: Tensor) -> Tensor:
     """New memory with the tensor's sizes and strides, overlapping or with holes where the tensor has them."""
     # Not an inference tensor even in inference mode, for a later call may write to it outside.

@@ -16,8 +16,8 @@ from compiler.runtime.capture import CaptureRefused
 from compiler.runtime.observe import Observer
 from compiler.runtime.partitioned import GraphSettings, PartitionedRegion
 from compiler.runtime.pool import GraphPool
+from tests.fake_graphs import FakeRecorder
 from tests.graphs import compiled
-from tests.test_cuda_graph import FakeRecorder
 from tests.test_lanes import Log
 
 

@@ -1,0 +1,123 @@
+"""What a graph hands out is never overwritten while somebody holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from compiler.runtime.cuda_graph import GraphedRegion  # noqa: E402
+from compiler.runtime.pool import GraphPool  # noqa: E402
+from tests.fake_graphs import FakeRecorder, affine, check, region  # noqa: E402
+
+
+def test_outputs_are_the_graphs_memory_while_nobody_keeps_them() -> None:
+    graphed, recorder = region(affine, {1})
+    inputs = [torch.randn(3, 4), torch.randn(4)]
+    for _ in range(3):
+        outputs = check(graphed, affine, inputs)
+        own = recorder.recordings[0].result
+        assert [got.data_ptr() for got in outputs] == [tensor.data_ptr() for tensor in own]
+        del outputs
+    assert recorder.recordings[0].replays == 3
+    assert graphed.facts().skip_reasons == []
+
+
+def test_a_kept_output_is_never_overwritten_and_copied_from_then_on() -> None:
+    graphed, recorder = region(affine, {1})
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    outputs: list[Any] = []
+    for _ in range(5):  # as in a loop "out = model(x)": the last result lives until the next is there
+        before = [value.clone() for value in outputs]
+        fresh = check(graphed, affine, [x, weight])
+        for got, expected in zip(outputs, before, strict=True):
+            assert torch.equal(got, expected)
+            del got
+        outputs = fresh
+        x.add_(1)
+    # The second call found the first one's outputs held and ran plainly; the rest replay and copy.
+    assert [recording.replays for recording in recorder.recordings] == [4]
+    assert [reason.rule for reason in graphed.facts().skip_reasons] == ["kept_outputs"]
+
+
+def test_an_output_kept_for_good_costs_one_more_capture() -> None:
+    graphed, recorder = region(affine, {1})
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    first = graphed([x, weight])[0][1:]  # a view is enough
+    expected = first.clone()
+    for _ in range(6):
+        x.add_(1)
+        check(graphed, affine, [x, weight])
+        assert torch.equal(first, expected)
+    assert len(recorder.recordings) == 2
+    assert recorder.recordings[1].replays == 5
+    assert graphed.facts().recaptures == {"an output was kept": 1}
+
+
+def test_a_forward_before_the_last_ones_backward_runs_plainly() -> None:
+    graphed, recorder = region(affine, {1}, saved=frozenset({1}))
+    weight = torch.randn(4)
+    x = torch.randn(3, 4)
+    saved = graphed([x, weight])[1]  # what a backward will read
+    expected = saved.clone()
+    for _ in range(3):
+        x.add_(1)
+        check(graphed, affine, [x, weight])
+        assert torch.equal(saved, expected)
+    assert [recording.replays for recording in recorder.recordings] == [1]
+    assert [reason.rule for reason in graphed.facts().skip_reasons] == ["pending_backward"]
+    del saved
+    check(graphed, affine, [x, weight])
+    assert [recording.replays for recording in recorder.recordings] == [2]
+
+
+def test_a_graph_waits_for_the_outputs_of_later_graphs_in_its_pool() -> None:
+    pool = GraphPool(FakeRecorder())
+    weight, x = torch.randn(4), torch.randn(3, 4)
+    forward = GraphedRegion(affine, frozenset({1}), pool=pool)
+    backward = GraphedRegion(affine, frozenset({1}), pool=pool)
+    forward([x, weight])
+    gradient = backward([x, weight])[0]
+    expected = gradient.clone()
+    x.add_(1)
+    # Captured first, the forward may write where the backward's outputs are.
+    check(forward, affine, [x, weight])
+    assert torch.equal(gradient, expected)
+    assert [reason.rule for reason in forward.facts().skip_reasons] == ["kept_outputs"]
+    del gradient
+    check(forward, affine, [x, weight])
+    assert [recording.replays for recording in pool.recorder.recordings] == [2, 1]  # type: ignore[attr-defined]
+
+
+def test_a_later_graph_runs_while_an_earlier_ones_outputs_are_held() -> None:
+    pool = GraphPool(FakeRecorder())
+    weight, x = torch.randn(4), torch.randn(3, 4)
+    forward = GraphedRegion(affine, frozenset({1}), pool=pool)
+    backward = GraphedRegion(affine, frozenset({1}), pool=pool)
+    for _ in range(2):
+        held = check(forward, affine, [x, weight])
+        check(backward, affine, [x, weight])
+        del held
+    assert [recording.replays for recording in pool.recorder.recordings] == [2, 2]  # type: ignore[attr-defined]
+
+
+def test_outputs_that_are_inputs_keep_the_callers_memory() -> None:
+    def passes_through(inputs: Sequence[Any]) -> list[Any]:
+        x, weight = inputs
+        product = x @ weight
+        return [x, weight, x.t(), x[1:], product, product, None, product.t()]
+
+    graphed, _ = region(passes_through, {1})
+    weight = torch.randn(3, 3)
+    for _ in range(2):
+        x = torch.randn(3, 3)
+        outputs = check(graphed, passes_through, [x, weight])
+        assert outputs[0] is x
+        assert outputs[1] is weight
+        assert outputs[2].data_ptr() == x.data_ptr()
+        assert outputs[3].data_ptr() == x[1:].data_ptr()
+        assert outputs[4] is outputs[5]
+        assert outputs[6] is None
