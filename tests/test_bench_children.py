@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,47 @@ def test_children_prepare_together_and_are_timed_alone(
         assert found[case] == (said, "The process ended with code 0.")
     assert found["broken"] == ([], "The process ended with code 3.")
     assert found["slow"][1].startswith("Not ready after 3 s")
+
+
+def test_what_is_never_timed_runs_side_by_side_within_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from bench_children import run_each
+
+    def python(code: str) -> list[str]:
+        return [sys.executable, "-c", code]
+
+    sees_other = (
+        "import pathlib, time\npathlib.Path('{0}').touch()\nwhile not pathlib.Path('{1}').exists(): time.sleep(.01)"
+    )
+    commands = {
+        "a": python(sees_other.format("a", "b")),
+        "b": python(sees_other.format("b", "a")),
+        "broken": python("print('why'); raise SystemExit(3)"),
+        "slow": python("import time; time.sleep(60)"),
+    }
+    logs = tmp_path / "logs"
+    fates = dict(run_each(commands, jobs=2, case_seconds=2, budget_seconds=60, cwd=tmp_path, logs=logs))
+    assert fates == {
+        "a": "The process ended with code 0.",
+        "b": "The process ended with code 0.",
+        "broken": "The process ended with code 3.",
+        "slow": "Stopped: its time was over.",
+    }
+    assert (logs / "broken.log").read_text() == "why\n"
+    late = run_each({"a": python("pass")}, jobs=2, case_seconds=5, budget_seconds=5, cwd=tmp_path, logs=logs)
+    assert dict(late) == {"a": "Not run: the time for the whole benchmark was over."}
+
+
+def test_models_whose_peak_is_above_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from bench_memory import MemoryRow, markdown
+
+    peaks = {"eager": 2_000_000, "compiled": 2_100_000, "inductor": 4_200_000}
+    rows = [MemoryRow("mlp", mode, peak_bytes=peak) for mode, peak in peaks.items()]
+    rows += [MemoryRow("mlp", "graph", pool_bytes=5_000_000), MemoryRow("mlp", "eager", training=True, example=False)]
+    as_example, trained = markdown("H", rows).split("## Every one trained")
+    assert "| mlp | 2.00 | 2.10 | 4.20 | **no** (105.0%) | yes (50%) | 0.00 | 5.0 graph |  |" in as_example
+    assert "compiled: not measured" in trained
 
 
 def test_cases_and_modes_of_a_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:

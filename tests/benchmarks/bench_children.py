@@ -4,6 +4,8 @@ Compiling takes the CPU for long and times nothing, so children do it side by si
 waits; while one is timed all others of its GPU wait. Where there are several GPUs, one child of each is timed at a
 time. What disturbs a search for the fastest configuration, another search or eager's own run, waits for a lock that
 all children of a GPU share. What is left to do afterwards and times nothing is again done side by side.
+
+``run_each`` is for children that are never timed.
 """
 
 from __future__ import annotations
@@ -109,6 +111,61 @@ def run_children(
             yield from _wave(script, arguments, wave, case_seconds, deadline, cwd, lanes)
 
 
+def run_each(
+    commands: Mapping[str, Sequence[str]],
+    *,
+    jobs: int,
+    case_seconds: float,
+    budget_seconds: float,
+    cwd: Path,
+    logs: Path,
+) -> Iterator[tuple[str, str]]:
+    """Names of the commands and what became of each, as they end; ``jobs`` run at once.
+
+    A command has ``case_seconds``; the whole ends after ``budget_seconds``. What a command says goes to ``NAME.log`` in
+    ``logs``.
+    """
+    deadline = time.monotonic() + budget_seconds
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    shared = {"TORCHINDUCTOR_COMPILE_THREADS": str(threads), "OMP_NUM_THREADS": str(threads), **os.environ}
+    waiting = list(reversed(commands.items()))
+    running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+    logs.mkdir(parents=True, exist_ok=True)
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs and time.monotonic() + 10 < deadline:
+                name, command = waiting.pop()
+                with (logs / f"{name}.log").open("wb") as log:
+                    process = subprocess.Popen(
+                        command, cwd=cwd, env=shared, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                    )
+                running[name] = process, min(time.monotonic() + case_seconds, deadline)
+            if not running:
+                break
+            for name, (process, limit) in list(running.items()):
+                if process.poll() is not None:
+                    fate = f"The process ended with code {process.returncode}."
+                elif time.monotonic() > limit:
+                    _kill(process)
+                    fate = "Stopped: its time was over."
+                else:
+                    continue
+                del running[name]
+                yield name, fate
+            time.sleep(0.1)
+        for name, _ in reversed(waiting):
+            yield name, "Not run: the time for the whole benchmark was over."
+    finally:
+        for process, _ in running.values():
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[Any]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
 @dataclass
 class _Running:
     child: Child
@@ -151,9 +208,8 @@ class _Running:
     def end(self, fate: str = "") -> None:
         if self.process is None:
             return
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        if not self.is_gone:
+            _kill(self.process)
             self.fate = self.fate or fate
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):

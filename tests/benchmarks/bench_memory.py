@@ -1,11 +1,12 @@
 """Peak GPU memory of every gallery model in eager, compiled by Fusescope and by Inductor.
 
-    python tests/benchmarks/bench_memory.py FOLDER [--only NAMES] [--jobs 8] [--training]
+    python tests/benchmarks/bench_memory.py FOLDER [--only NAMES] [--jobs 8]
 
-Each model and mode runs in a process of its own: a few iterations, then one whose peak is taken. What counts is what
-the iteration adds to what was there before it (parameters, inputs, and in training last iteration's gradients are
-gone), in bytes as they were asked for, before the allocator rounds them up. Nothing is timed, so several processes may
-run at once. With --training every model is trained, whatever its example does.
+Each model is measured as its example runs and trained. Each mode runs in a process of its own: a few iterations, then
+one whose peak is taken. What counts is what the iteration adds to what was there before it (parameters, inputs, and in
+training last iteration's gradients are gone), in bytes as they were asked for, before the allocator rounds them up.
+Nothing is timed, so several processes may run at once. Rows are appended to the folder's memory.jsonl as they come;
+run again with the same folder and the same compiler it goes on with what is missing.
 
 Another iteration takes the peak of each step of ours; memory.json has them beside what was planned, so that what a
 library allocates inside a call is seen.
@@ -15,33 +16,39 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
+import signal
 import sys
 import time
 import traceback
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from bench_children import run_each
 from bench_common import ROOT, first_line
 from bench_gallery import CASES
+from bench_store import RowFile, code_of_compiler
 
 MODES = ("eager", "compiled", "inductor")
 POOLED = ("graph", "inductor-graph")  # what these hold does not go up and down: their pools are measured
 WARMUP = 3
 SLACK = 1 << 12  # bytes: a scalar loss, seeds
+OVER = "over"  # of the row that a process ends with
 
 
 @dataclass
 class MemoryRow:
-    """One model in one mode. ``peak_bytes`` is above ``before_bytes``; ``planned_bytes`` is the highest of our own
-    plans' peaks; ``pool_bytes`` what CUDA Graphs keep in pools of their own. ``steps`` are (region, step, peak in bytes
-    above ``before_bytes``) in the order they ran.
+    """One model in one mode, trained or not; ``example``: as its example runs.
+
+    ``peak_bytes`` is above ``before_bytes``; ``planned_bytes`` is the highest of our own plans' peaks; ``pool_bytes``
+    what CUDA Graphs keep in pools of their own. ``steps`` are (region, step, peak in bytes above ``before_bytes``) in
+    the order they ran.
     """
 
     case: str
     mode: str
+    training: bool = False
+    example: bool = True
     peak_bytes: int = 0
     before_bytes: int = 0
     planned_bytes: int = 0
@@ -57,8 +64,8 @@ def requested(when: str) -> int:
     return int(torch.cuda.memory_stats()[f"requested_bytes.all.{when}"])
 
 
-def run_case(case: str, mode: str, train: bool = False) -> MemoryRow:
-    """Measure one model in one mode in this process."""
+def run_case(case: str, mode: str, trained: bool) -> MemoryRow | None:
+    """Measure one model in one mode in this process: as its example runs, or ``trained`` where that does not."""
     import gc
 
     import torch
@@ -67,9 +74,12 @@ def run_case(case: str, mode: str, train: bool = False) -> MemoryRow:
     from compiler.region import KernelLibrary
     from compiler.runtime.modes import prepare
 
-    row = MemoryRow(case, mode)
-    model, inputs, training = CASES[case]()
-    training |= train
+    torch._dynamo.reset()
+    model, inputs, example = CASES[case]()
+    if trained and example:
+        return None
+    training = trained or example
+    row = MemoryRow(case, mode, training, example=training == example)
     compiled = None
     session = None
     if mode == "compiled":
@@ -115,87 +125,124 @@ def run_case(case: str, mode: str, train: bool = False) -> MemoryRow:
     return row
 
 
-def run_child(case: str, mode: str, seconds: float, train: bool) -> MemoryRow:
-    """``run_case`` in a process of its own."""
-    command = [sys.executable, __file__, "--child", case, "--child-mode", mode, *(["--training"] if train else [])]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, cwd=ROOT, check=False)
-    except subprocess.TimeoutExpired:
-        return MemoryRow(case, mode, failure=f"Stopped after {seconds:.0f} s.")
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
-        last = done.stderr.strip().splitlines()[-1:] or [f"exit {done.returncode}"]
-        return MemoryRow(case, mode, failure=last[0])
-    return MemoryRow(**json.loads(lines[-1]))
+def run_child(case: str, mode: str, store: RowFile) -> None:
+    """Both ways of one model in one mode; pools only as the example runs."""
+    for trained in (False, True) if mode in MODES else (False,):
+        try:
+            row = run_case(case, mode, trained)
+        except Exception as error:
+            traceback.print_exc()
+            row = MemoryRow(case, mode, trained, example=not trained, failure=first_line(error))
+        if row is not None:
+            store.append(asdict(row))
+    store.append(asdict(MemoryRow(case, mode, failure=OVER)))
 
 
 def markdown(header: str, rows: Sequence[MemoryRow]) -> str:
     """A row a model: the peaks of each mode in MB, and whether ours is no more than the others'."""
+    lines = ["# Peak memory of an iteration", "", header]
+    ways = {"As the examples run": [row for row in rows if row.example]}
+    ways["Every one trained"] = [row for row in rows if not row.example]
+    for title, found in ways.items():
+        lines += ["", f"## {title}", "", *_table(found)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: Sequence[MemoryRow]) -> list[str]:
     by_case: dict[str, dict[str, MemoryRow]] = {}
     for row in rows:
         by_case.setdefault(row.case, {})[row.mode] = row
-    lines = ["# Peak memory of an iteration", "", header, ""]
     columns = "model,eager MB,fusescope MB,inductor MB,<= eager,<= inductor,planned MB,pools MB,note".split(",")
-    lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for case, found in by_case.items():
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for case, known in by_case.items():
+        missing = MemoryRow(case, "", failure="not measured")
+        found = {mode: known.get(mode, missing) for mode in MODES}
         ours = found["compiled"]
         cells = [f"{found[m].peak_bytes / 1e6:.2f}" if not found[m].failure else "-" for m in MODES]
         for other in ("eager", "inductor"):
-            known = not (ours.failure or found[other].failure)
+            both = not (ours.failure or found[other].failure)
             less = ours.peak_bytes <= found[other].peak_bytes + SLACK
             share = ours.peak_bytes / found[other].peak_bytes if found[other].peak_bytes else 1.0
-            cells.append("-" if not known else f"yes ({share:.0%})" if less else f"**no** ({share:.1%})")
-        notes = "; ".join(f"{row.mode}: {row.failure}" for row in found.values() if row.failure)
-        pools = ", ".join(f"{found[m].pool_bytes / 1e6:.1f} {m}" for m in POOLED if m in found)
+            cells.append("-" if not both else f"yes ({share:.0%})" if less else f"**no** ({share:.1%})")
+        notes = "; ".join(f"{mode}: {row.failure}" for mode, row in found.items() if row.failure)
+        pools = ", ".join(f"{known[m].pool_bytes / 1e6:.1f} {m}" for m in POOLED if m in known)
         lines.append(f"| {case} | {' | '.join(cells)} | {ours.planned_bytes / 1e6:.2f} | {pools} | {notes} |")
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def rows_of(store: RowFile) -> dict[tuple[str, str, bool], MemoryRow]:
+    """The latest row of each model, mode and way to run."""
+    rows = [MemoryRow(**found) for found in store.read()]
+    return {(row.case, row.mode, row.training): row for row in rows if row.failure != OVER}
+
+
+def done(store: RowFile) -> set[tuple[str, str]]:
+    """The models and modes whose process came to its end."""
+    return {(row["case"], row["mode"]) for row in store.read() if row["failure"] == OVER}
+
+
+def write_tables(folder: Path, stamp: str, store: RowFile) -> None:
+    """memory.md and memory.json of all rows that there are."""
+    found = rows_of(store)
+    rows = [row for case in CASES for key, row in found.items() if key[0] == case]
+    header = (
+        f"{stamp}, {time.strftime('%Y-%m-%d', time.gmtime())}. What one iteration adds to the bytes that tensors ask "
+        "torch's allocator for, workspaces of libraries included. Beside each answer stands our share."
+    )
+    (folder / "memory.md").write_text(markdown(header, rows))
+    record = {"stamp": stamp, "rows": [asdict(row) for row in rows]}
+    (folder / "memory.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, help="where the results are written")
+    parser.add_argument("folder", type=Path, help="where the results are written")
     parser.add_argument("--only", default="", help="models whose names contain one of these, separated by commas")
     parser.add_argument("--jobs", type=int, default=4, help="processes at once")
-    parser.add_argument("--case-seconds", type=float, default=240)
-    parser.add_argument("--pools", action="store_true", help="measure the pools of CUDA Graphs, too")
-    parser.add_argument("--training", action="store_true", help="train every model")
+    parser.add_argument("--case-seconds", type=float, default=240, help="the most that one mode of a model takes")
+    parser.add_argument("--budget-seconds", type=float, default=560, help="the whole ends after that")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--child-mode", help=argparse.SUPPRESS)
+    parser.add_argument("--stamp", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    folder = options.folder.resolve()
     if options.child:
-        try:
-            row = run_case(options.child, options.child_mode, options.training)
-        except Exception as error:
-            traceback.print_exc()
-            row = MemoryRow(options.child, options.child_mode, failure=first_line(error))
-        print(json.dumps(asdict(row)))
+        run_child(options.child, options.child_mode, RowFile(folder / "memory.jsonl", options.stamp))
         return 0
-    if options.folder is None:
-        parser.error("give the folder to write to")
     import torch
 
     if not torch.cuda.is_available():
         print("No CUDA device: nothing can be measured here.", file=sys.stderr)
         return 1
+    stamp = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, compiler {code_of_compiler()}"
+    store = RowFile(folder / "memory.jsonl", stamp)
     words = [word for word in options.only.split(",") if word]
     chosen = [case for case in CASES if not words or any(word in case for word in words)]
-    modes = (*MODES, *(POOLED if options.pools else ()))
-    pairs = [(case, mode) for case in chosen for mode in modes]
-    with ThreadPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(lambda pair: run_child(*pair, options.case_seconds, options.training), pairs))
-    which = "every model is trained" if options.training else "as the examples run"
-    header = (
-        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {time.strftime('%Y-%m-%d', time.gmtime())}. What "
-        "one iteration adds to the bytes that tensors ask torch's allocator for, workspaces of libraries included; "
-        f"{which}. Beside each answer stands our share."
-    )
-    options.folder.mkdir(parents=True, exist_ok=True)
-    text = markdown(header, rows)
-    (options.folder / "memory.md").write_text(text)
-    record = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": [asdict(r) for r in rows]}
-    (options.folder / "memory.json").write_text(json.dumps(record, indent=1) + "\n")
-    print(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    base = [sys.executable, __file__, str(folder), "--stamp", stamp]
+    finished = done(store)
+    commands = {
+        f"{case}-{mode}": [*base, "--child", case, "--child-mode", mode]
+        for case in reversed(chosen)  # the large ones take longest
+        for mode in (*MODES, *POOLED)
+        if (case, mode) not in finished
+    }
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what there is then becomes a table, too
+    began = time.perf_counter()
+    try:
+        for name, fate in run_each(
+            commands,
+            jobs=options.jobs,
+            case_seconds=options.case_seconds,
+            budget_seconds=options.budget_seconds,
+            cwd=ROOT,
+            logs=folder / "logs",
+        ):
+            print(f"{time.perf_counter() - began:6.1f} s  {name}: {fate}", flush=True)
+    finally:
+        write_tables(folder, stamp, store)
+        print((folder / "memory.md").read_text())
     return 0
 
 

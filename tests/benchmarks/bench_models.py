@@ -22,18 +22,16 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_children import Child, run_children
+from bench_children import Child, run_children, run_each
 from bench_common import ROOT, first_line
 from bench_store import RowFile, code_of_compiler
 from models_table import MODES, PHASES, ModelRow, markdown
@@ -310,11 +308,16 @@ def run_all(cases: Sequence[str], options: argparse.Namespace, store: RowFile) -
             say(case, fate)
         return
 
-    def run(case: str) -> None:
-        say(case, _run_child(case, arguments, options, options.budget_seconds - (time.perf_counter() - began)))
-
-    with ThreadPoolExecutor(max(options.jobs, 1)) as pool:
-        list(pool.map(run, left))
+    children = options.folder / "children"
+    commands = {
+        case: [sys.executable, __file__, *arguments, "--child", case, "--child-folder", str(children / case)]
+        for case in left
+    }
+    seconds = {"case_seconds": options.case_seconds, "budget_seconds": options.budget_seconds}
+    for case, fate in run_each(commands, jobs=options.jobs, cwd=ROOT, logs=children, **seconds):
+        say(case, fate)
+        if "Traceback" in (text := (children / f"{case}.log").read_text(errors="replace")):
+            print(f"--- {case}\n{text[-3000:]}", file=sys.stderr, flush=True)
 
 
 def visible_gpus() -> list[str]:
@@ -323,35 +326,6 @@ def visible_gpus() -> list[str]:
 
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     return named.split(",") if named else [str(at) for at in range(torch.cuda.device_count())]
-
-
-def _run_child(case: str, arguments: Sequence[str], options: argparse.Namespace, left: float) -> str:
-    """What became of it."""
-    if left <= 10:
-        return "Not run: the time for the whole benchmark was over."
-    folder = options.folder / "children" / case
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, __file__, *arguments, "--child", case, "--child-folder", str(folder)]
-    threads = max((os.cpu_count() or 1) // max(options.jobs, 1), 1)
-    limit = min(left, options.case_seconds)
-    log = folder / "log"
-    try:
-        with log.open("wb") as output:
-            done = subprocess.run(
-                command,
-                timeout=limit,
-                cwd=ROOT,
-                stdout=output,
-                stderr=output,
-                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
-                check=False,
-            )
-        fate = f"The process ended with code {done.returncode}."
-    except subprocess.TimeoutExpired:
-        fate = f"Stopped after {limit:.0f} s."
-    if "Traceback" in (text := log.read_text(errors="replace")):
-        print(f"--- {case}\n{text[-3000:]}", file=sys.stderr, flush=True)
-    return fate
 
 
 def write_tables(options: argparse.Namespace, store: RowFile) -> bool:
