@@ -63,6 +63,7 @@ class CodeView(QPlainTextEdit):
         self._filling.timeout.connect(self._fill_on)
         self._marked: list[int] = []
         self._hinted: list[int] = []
+        self._faded: frozenset[int] = frozenset()
         self._reveal = 0
         self._hovered = 0
         self._job: Job | None = None
@@ -94,7 +95,7 @@ class CodeView(QPlainTextEdit):
         self._python = []
         self._prepared.clear()
         self._ranges.clear()
-        self._marked, self._hinted, self._reveal = [], [], 0
+        self._marked, self._hinted, self._faded, self._reveal = [], [], frozenset(), 0
         self._text = text
         self._line_count = text.count("\n") + 1
         self._put_in = _after_lines(text, 0, _FIRST)
@@ -150,6 +151,16 @@ class CodeView(QPlainTextEdit):
         if hinted != self._hinted:
             self._hinted = hinted
             self._repaint()
+
+    def fade_lines(self, lines: Iterable[int]) -> None:
+        """Paint these lines (1-based) faintly, until told otherwise."""
+        self._faded = frozenset(lines)
+        self._repaint()
+
+    @property
+    def faded_lines(self) -> frozenset[int]:
+        """The lines that are painted faintly (1-based)."""
+        return self._faded
 
     @property
     def marked_lines(self) -> list[int]:
@@ -210,6 +221,18 @@ class CodeView(QPlainTextEdit):
         self._release(self._prepared - {block.blockNumber() for block, _, _ in self._visible_blocks()})
         self._paint_highlights()
         super().paintEvent(event)
+        self._paint_veil()
+
+    def _paint_veil(self) -> None:
+        """What is faint is the text under a veil of the surface's colour."""
+        if not self._faded:
+            return
+        veil = QColor(self._theme.surface)
+        veil.setAlphaF(0.64)
+        with QPainter(self.viewport()) as painter:
+            for block, top, height in self._visible_blocks():
+                if block.blockNumber() + 1 in self._faded:
+                    painter.fillRect(QRect(0, top, self.viewport().width(), height), veil)
 
     def _paint_highlights(self) -> None:
         marked, hinted = set(self._marked), set(self._hinted)

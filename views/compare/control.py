@@ -66,7 +66,7 @@ class CompareControl(QObject):
         if self._pair is None or all(report is not one for one in self._pair):
             self._drop()
         elif self._panel.diff is not None:
-            self._panel.set_diff(self._panel.diff, self._side(report))
+            self._panel.set_diff(self._panel.diff, self._pair, self._side(report))
 
     def with_session(self) -> None:
         """Ask for a session, and compare with it."""
@@ -127,7 +127,7 @@ class CompareControl(QObject):
         if self._report is not a and self._report is not b:
             return  # another report came meanwhile
         self._pair = (a, b)
-        self._panel.set_diff(diff, self._side(self._report))
+        self._panel.set_diff(diff, self._pair, self._side(self._report))
         self.compared.emit(diff)
 
     def _side(self, report: Report) -> str:

@@ -6,6 +6,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.diff import Diff, Status
+from app.diff.kept import kept_of_diff, nodes_shown
+from app.filters import Kept
+from compiler.report import Report
 from views.code.code_view import CodeView
 from views.compare.rows import (
     FIGURE_COLUMNS,
@@ -18,6 +21,7 @@ from views.compare.rows import (
     summary,
 )
 from views.look.theme import Theme
+from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.data_table import DataTable
 from views.widgets.basic import ElidedLabel, Segments, as_panel, label, push_button
 
@@ -41,6 +45,9 @@ class ComparePanel(QWidget):
         self._theme = theme
         self._diff: Diff | None = None
         self._shown = "b"
+        self._pair: tuple[Report, Report] | None = None
+        self._kept: dict[str, Kept] | None = None
+        self._told_hidden: dict[str, str] = {}  # page -> what the filters hide of it
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 8, 6, 4)
         column.setSpacing(6)
@@ -52,6 +59,8 @@ class ComparePanel(QWidget):
         self._told = label("", "muted")
         names.addWidget(self._told)
         column.addLayout(names)
+        self.note = HiddenNote()
+        column.addWidget(self.note)
         self.groups = DataTable("Groups compared", GROUP_COLUMNS)
         self.groups.chosen.connect(self._group_chosen)
         self.kernels = DataTable("Kernels compared", KERNEL_COLUMNS)
@@ -86,11 +95,11 @@ class ComparePanel(QWidget):
 
     def clear(self) -> None:
         """Nothing is compared."""
-        self.set_diff(None, "b")
+        self.set_diff(None, None, "b")
 
-    def set_diff(self, diff: Diff | None, shown: str) -> None:
-        """Show a comparison; ``shown`` is "a" or "b", the side that the graph shows."""
-        self._diff = diff
+    def set_diff(self, diff: Diff | None, pair: tuple[Report, Report] | None, shown: str) -> None:
+        """Show a comparison of ``pair``; ``shown`` is "a" or "b", the side that the graph shows."""
+        self._diff, self._pair = diff, pair
         self._shown = shown
         for part in (*self._parts, self._titles, self._told, self._pages):
             part.setVisible(diff is not None)
@@ -99,6 +108,12 @@ class ComparePanel(QWidget):
             groups = [group for region in diff.regions for group in region.groups]
             self.all.setChecked(all(group.status is Status.SAME for group in groups))
         self._fill()
+
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """What the filters leave of the report on screen, by region; None for everything."""
+        if kept is not self._kept:
+            self._kept = kept
+            self._fill()
 
     def _head(self) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -126,17 +141,33 @@ class ComparePanel(QWidget):
         if diff is None:
             for table in (self.groups, self.kernels, self.figures):
                 table.set_records([])
+            self.note.tell("")
             return
+        left = None
+        if self._kept is not None and self._pair is not None:
+            left = kept_of_diff(diff, *self._pair, shown=self._shown, kept=self._kept)
         here = {side: "  (shown)" if self._shown == side else "" for side in ("a", "b")}
         self._titles.setText(f"A: {diff.title_a}{here['a']}    B: {diff.title_b}{here['b']}")
         self._told.setText(summary(diff))
-        self.groups.set_records(group_records(diff, self._theme, all_of_them=self.all.isChecked()))
-        self.kernels.set_records(kernel_records(diff, self._theme))
+        groups = group_records(diff, self._theme, all_of_them=self.all.isChecked())
+        kernels = kernel_records(diff, self._theme)
+        self._told_hidden = {}
+        if left is not None:
+            every = {"groups": len(groups), "kernels": len(kernels)}
+            groups = [row for row in groups if _parts(row.target) in left.groups]
+            kernels = [row for row in kernels if int(row.target) in left.kernels]
+            for page, rows in (("groups", groups), ("kernels", kernels)):
+                self._told_hidden[page] = hidden_text(every[page] - len(rows), every[page], "row")
+            self._told_hidden["figures"] = "Figures are of the whole reports: the filters hide none of them."
+        self.groups.set_records(groups)
+        self.kernels.set_records(kernels)
         self.figures.set_records(figure_records(diff, self._theme))
         self.code.set_code("Choose a kernel to see how its source differs.", "diff")
+        self.note.tell(self._told_hidden.get(self.pages.value, ""))
 
     def _show_page(self, page: str) -> None:
         self._pages.setCurrentIndex(list(PAGES).index(page))
+        self.note.tell(self._told_hidden.get(page, ""))
         self.all.setEnabled(page == "groups")
 
     def show_page(self, page: str) -> None:
@@ -151,18 +182,15 @@ class ComparePanel(QWidget):
     def _group_chosen(self, target: str) -> None:
         if self._diff is None:
             return
-        number, entry = map(int, target.split(":"))
+        number, entry = _parts(target)
         region = self._diff.regions[number]
         group = region.groups[entry]
         is_a = self._shown == "a"
-        name, units, nodes = (region.a, group.a, group.nodes_a) if is_a else (region.b, group.b, group.nodes_b)
+        name, units = (region.a, group.a) if is_a else (region.b, group.b)
         if len(units) == 1:
             self.unit_chosen.emit(name, units[0])
             return
-        if not nodes:  # the report on screen has no such unit: its nodes, as far as it has them
-            matches = {m.b: m.a for m in region.matches} if is_a else {m.a: m.b for m in region.matches}
-            other = group.nodes_b if is_a else group.nodes_a
-            nodes = [matches[node] for node in other if node in matches]
+        nodes = nodes_shown(region, group, self._shown)
         if name and nodes:
             self.nodes_chosen.emit(name, frozenset(nodes))
 
@@ -177,3 +205,9 @@ class ComparePanel(QWidget):
             self.code.set_code(f"The sources are the same, names of values aside.\n{figures}\n", "diff")
         else:
             self.code.set_code(f"Only {'A' if kernel.a else 'B'} has this kernel.", "diff")
+
+
+def _parts(target: str) -> tuple[int, int]:
+    """A group's target: the numbers of its region and its entry."""
+    region, _, entry = target.partition(":")
+    return int(region), int(entry)

@@ -6,20 +6,27 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from app.filtered import hides_stage
+from app.filters import Kept
 from compiler.report import Stage
 from views.compile.progress import STAGES
 from views.compile.stage_texts import explanation
 from views.look import format as fmt
 from views.look.theme import Theme, mix
+from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.table_menu import csv_text
 from views.widgets.basic import add_copy, as_panel, label
 
 _ROW = 26
+_FAINT = 0.38
 _LEAST_TEXT_WIDTH, _TEXT_WIDTH = 230, 330
 
 
 class StagesPanel(QWidget):
-    """One bar a stage, its length the share of the longest; a click explains it."""
+    """One bar a stage, its length the share of the longest; a click explains it.
+
+    A stage works on a whole region: it is faint where the filters leave nothing of its region.
+    """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -27,12 +34,16 @@ class StagesPanel(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 14, 0)
         row.setSpacing(16)
+        self._stages: list[Stage] = []
+        self._kept: dict[str, Kept] | None = None
         self.bars = _Bars(theme)
         self.bars.chosen.connect(self._explain)
         page = QWidget()
         as_panel(page)
         column = QVBoxLayout(page)
         column.setContentsMargins(14, 10, 4, 10)
+        self.note = HiddenNote()
+        column.addWidget(self.note)
         column.addWidget(self.bars)
         column.addStretch()
         scroll = QScrollArea()
@@ -65,10 +76,29 @@ class StagesPanel(QWidget):
 
     def set_stages(self, stages: list[Stage]) -> None:
         """Show these stages, the longest explained."""
+        self._stages = stages
         self.bars.set_stages(stages)
         self._card.setVisible(bool(stages))
         if stages:
             self.bars.choose(max(range(len(stages)), key=lambda i: stages[i].ms))
+        self._filter()
+
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """What the filters leave, by region; None for everything."""
+        self._kept = kept
+        self._filter()
+
+    def _filter(self) -> None:
+        hidden = frozenset(row for row, stage in enumerate(self._stages) if hides_stage(stage, self._kept))
+        self.bars.fade(hidden)
+        if self._kept is None or not self._stages:
+            self.note.tell("")
+        elif not hidden:
+            self.note.tell("Stages work on whole regions: the filters hide none of them.")
+        else:
+            spent = fmt.milliseconds(sum(self._stages[row].ms for row in hidden))
+            of_all = hidden_text(len(hidden), len(self._stages), "stage", "faint")
+            self.note.tell(f"{of_all.removesuffix('.')}, {spent} of other regions.")
 
     def _explain(self, stage: Stage) -> None:
         self._title.setText(f"{_name(stage)}  ·  {fmt.milliseconds(stage.ms)}")
@@ -83,6 +113,7 @@ class _Bars(QWidget):
         self._theme = theme
         self._stages: list[Stage] = []
         self._chosen = -1
+        self.faint: frozenset[int] = frozenset()
         self.setAccessibleName("Stages and their times")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -106,6 +137,11 @@ class _Bars(QWidget):
         )
         self.setMinimumHeight(_ROW * (len(stages) + 1))
         self.updateGeometry()
+        self.update()
+
+    def fade(self, rows: frozenset[int]) -> None:
+        """Paint these rows faintly."""
+        self.faint = rows
         self.update()
 
     def choose(self, row: int) -> None:
@@ -141,9 +177,11 @@ class _Bars(QWidget):
             top = row * _ROW
             last = row == len(self._stages)
             if row == self._chosen:
+                painter.setOpacity(1.0)
                 painter.setPen(theme.accent if self.hasFocus() else Qt.PenStyle.NoPen)
                 painter.setBrush(mix(theme.surface, theme.accent, 0.1))
                 painter.drawRoundedRect(QRectF(-1, top + 1, left + room + figures, _ROW - 2), 5, 5)
+            painter.setOpacity(_FAINT if row in self.faint else 1.0)
             painter.setPen(theme.text)
             painter.drawText(QRectF(6, top, left - 10, _ROW), side, _name(stage))
             if not last:

@@ -168,6 +168,11 @@ class GraphPanel(QWidget):
             self._tab_changed(0)
 
     @property
+    def report(self) -> Report | None:
+        """The report shown."""
+        return self._report
+
+    @property
     def regions(self) -> list[Region]:
         """Every region of the report."""
         return self._report.regions if self._report is not None else []

@@ -5,14 +5,18 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QStackedWidget, QVBoxLayout, QWidget
 
+from app.filtered import KeptLines, kept_lines
+from app.filters import Kept
 from compiler.report import GraphBreak, Guard, Recompile, Report, SourceLine
 from views.look import format as fmt
 from views.look.theme import Theme
+from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.data_table import Column, DataTable, Record
 from views.widgets.basic import ElidedLabel, Segments, as_panel
 from views.widgets.rows import Finding, FindingList
 
 _PAGES = {"breaks": "Graph breaks", "guards": "Guards", "recompiles": "Recompiles"}
+_THINGS = {"breaks": "graph break", "guards": "guard", "recompiles": "recompilation"}
 _NO_REPORT = "Compile a model to see where Dynamo breaks its graph, and what it guards on."
 _NO_BREAKS = "Dynamo captured the whole model in one graph."
 _NOTES = {
@@ -23,12 +27,17 @@ _NOTES = {
 
 
 class DynamoPanel(QWidget):
-    """Three pages; whatever comes from a line of the model leads to it."""
+    """Three pages; whatever comes from a line of the model leads to it.
+
+    With filters a row is shown where they leave a node of its line, or where no node comes from its line.
+    """
 
     line_chosen = Signal(str, int)  # source file, line
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._report: Report | None = None
+        self._hidden: dict[str, str] = {}  # page -> what the filters hide of it
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 8, 4)
@@ -48,6 +57,8 @@ class DynamoPanel(QWidget):
         self.filter.setFixedWidth(220)
         head.addWidget(self.filter)
         column.addLayout(head)
+        self.hidden = HiddenNote()
+        column.addWidget(self.hidden)
         self._stack = QStackedWidget()
         self.breaks = FindingList("Graph breaks", theme)
         self.guards = DataTable(
@@ -77,14 +88,34 @@ class DynamoPanel(QWidget):
 
     def set_report(self, report: Report) -> None:
         """What Dynamo did with another report's model."""
+        self._report = report
+        self._show(report, None)
+
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """What the filters leave, by region; None for everything."""
+        if self._report is not None:
+            self._show(self._report, kept_lines(self._report, kept) if kept is not None else None)
+
+    def _show(self, report: Report, lines: KeptLines | None) -> None:
         known = report.sources
-        broken = [_break(found, known) for found in report.graph_breaks]
-        self.breaks.set_findings(broken or [Finding("success", _NO_BREAKS)])
-        self.guards.set_records([_guard(guard, known) for guard in report.guards])
-        self.recompiles.set_records([_recompile(again, known) for again in report.recompiles])
-        counts = {"breaks": report.graph_breaks, "guards": report.guards, "recompiles": report.recompiles}
-        for key, found in counts.items():
+        breaks, guards, recompiles = (
+            [row for row in rows if lines is None or not lines.hides(row.source)]
+            for rows in (report.graph_breaks, report.guards, report.recompiles)
+        )
+        broken = [_break(found, known) for found in breaks]
+        self.breaks.set_findings(broken or ([] if report.graph_breaks else [Finding("success", _NO_BREAKS)]))
+        self.guards.set_records([_guard(guard, known) for guard in guards])
+        self.recompiles.set_records([_recompile(again, known) for again in recompiles])
+        pages = {
+            "breaks": (breaks, report.graph_breaks), "guards": (guards, report.guards),
+            "recompiles": (recompiles, report.recompiles),
+        }  # fmt: skip
+        self._hidden = {}
+        for key, (shown, found) in pages.items():
             self.pages.button(key).setText(f"{_PAGES[key]} ({fmt.count(len(found))})" if found else _PAGES[key])
+            if lines is not None and found:
+                self._hidden[key] = hidden_text(len(found) - len(shown), len(found), _THINGS[key])
+        self.hidden.tell(self._hidden.get(self.pages.value, ""))
 
     def show_page(self, key: str) -> None:
         """ "breaks", "guards" or "recompiles"."""
@@ -92,6 +123,7 @@ class DynamoPanel(QWidget):
         self._stack.setCurrentIndex(list(_PAGES).index(key))
         self.filter.setVisible(key != "breaks")
         self._note.setText(_NOTES[key])
+        self.hidden.tell(self._hidden.get(key, ""))
 
     def _go(self, target: str) -> None:
         file, _, line = target.rpartition(":")

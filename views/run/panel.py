@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
+from app.filters import Kept
 from app.worker.protocol import RunState, Samples
-from compiler.report import Measurement
+from compiler.report import Measurement, Report
+from views.background.when_seen import WhenSeen
 from views.look import format as fmt
 from views.look.theme import Theme
 from views.run.compare import ComparePage
 from views.run.distribution import DistributionPlot
 from views.run.facets import LAYOUTS
+from views.run.kept_note import kept_sentence
 from views.run.playback import Player, pace_text
 from views.run.plot import Picked, RunPlot
 from views.run.record import REPLAYED, RunRecord, in_order, mode_title
 from views.run.table import RunTable
+from views.selection.hidden_note import HiddenNote
 from views.widgets.basic import ElidedLabel, Segments, Switch, as_panel, icon_button, label, push_button, recolor
 
 REDRAW_MS = 33
@@ -56,6 +60,7 @@ class RunPanel(QWidget):
         self._figures_due = QTimer(self)
         self._figures_due.setInterval(_TABLE_MS)
         self._figures_due.timeout.connect(self._draw_figures)
+        self._kept = WhenSeen(self)
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 14, 6)
@@ -187,6 +192,15 @@ class RunPanel(QWidget):
         super().resizeEvent(event)
         self.table.share(self.width())
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Make what was asked for while hidden."""
+        super().showEvent(event)
+        self._kept.seen()
+
+    def set_kept(self, report: Report, kept: dict[str, Kept] | None) -> None:
+        """An iteration is never filtered: say how much of it the filters leave. None is everything."""
+        self._kept.request(lambda: kept_sentence(report, kept))
+
     # Building
 
     def _nothing_page(self) -> QWidget:
@@ -209,6 +223,9 @@ class RunPanel(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         column.addLayout(self._bar(theme))
+        self.note = HiddenNote()
+        self._kept.made.connect(self.note.tell)
+        column.addWidget(self.note)
         row = QHBoxLayout()
         row.setSpacing(10)
         self.plot = RunPlot(theme)

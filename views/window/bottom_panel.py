@@ -101,18 +101,23 @@ class BottomPanel(RailStack):
         self._tell(self.stages, REPORT, lambda: self.stages.set_stages(report.stages))
         for panel in (self.refusals, self.timeline, self.cuda_graph, self.source, self.dynamo):
             self._tell(panel, REPORT, lambda panel=panel: panel.set_report(report))
+        self._keep(report, None)
         self.set_count(self.refusals, sum(len(region.refusals) for region in report.regions))
         self.set_count(self.dynamo, len(report.graph_breaks))
 
     def set_kept(self, report: Report, kept: dict[str, Kept] | None) -> None:
         """What the filters leave, by region; None for everything. Region and selection are told again after it."""
         self._tell(self.timeline, REPORT, lambda: self.timeline.set_report(report, kept))
-        for panel in (self.refusals, self.source):
+        self._keep(report, kept)
+
+    def _keep(self, report: Report, kept: dict[str, Kept] | None) -> None:
+        self._tell(self.run, KEPT, lambda: self.run.set_kept(report, kept))
+        for panel in (self.refusals, self.source, self.compare, self.stages, self.dynamo):
             self._tell(panel, KEPT, lambda panel=panel: panel.set_kept(kept))
 
     def set_region(self, index: RegionIndex) -> None:
         """What belongs to the region shown."""
-        self._tell(self.programs, REGION, lambda: self.programs.set_region(index.region))
+        self._tell(self.programs, REGION, lambda: self.programs.set_region(index))
         for panel in (self.memory, self.cuda_graph, self.roofline):
             self._tell(panel, REGION, lambda panel=panel: panel.set_region(index))
         self._tell(self.source, REGION, lambda: self.source.set_region(index.region.name))

@@ -137,7 +137,7 @@ class Workspace(QObject):
             name: index.keeping(kept.get(name) if kept is not None else None) for name, index in self._indexes.items()
         }
         self.graph.set_kept(kept)
-        if self._report is None or self.index is None or self.graph.regions != self._report.regions:
+        if self._report is None or self.index is None or self.graph.report is not self._report:
             return  # a report that is about to be shown
         self.panels.set_kept(self._report, kept)
         self._show_region(self.index)
