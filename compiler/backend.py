@@ -23,6 +23,7 @@ from compiler.lowering.extern import mutated_arguments
 from compiler.memory import inputs_left_in_place
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.random_numbers import draw_from_seeds
+from compiler.ranges import leave_out_profiler_ranges
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
 from compiler.report import Target
 from compiler.runtime.executable import (
@@ -97,6 +98,7 @@ def fusescope(
     Raises:
         CompileError: an option that there is not, or a value that it does not take.
     """
+    leave_out_profiler_ranges()
     settings = dict(options or {})
     chosen = parse_options({name: value for name, value in settings.items() if name not in OWN_SETTINGS})
     session = settings.get("session")

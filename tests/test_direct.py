@@ -105,3 +105,32 @@ def test_sizes_that_change_keep_the_wrapper(direct: list[Any]) -> None:
         x = torch.randn(size, 3)
         torch.testing.assert_close(compiled(x), torch.relu(x) + 1)
     assert direct == []
+
+
+def test_no_profiler_range_is_entered_before_the_graph() -> None:
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
+    config = torch._dynamo.config
+    if not hasattr(config, "record_runtime_overhead"):
+        pytest.skip("this torch has no such ranges")
+    torch._dynamo.reset()
+
+    def function(x: Any) -> Any:
+        return torch.relu(x) + 1
+
+    def names_in_code(backend: Any) -> set[str]:
+        torch.compile(function, backend=backend)(torch.randn(4))
+        return set(_debug_get_cache_entry_list(function.__code__)[0].code.co_names)
+
+    assert not any("pregraph" in name for name in names_in_code(fusescope))
+    assert config.record_runtime_overhead
+    torch._dynamo.reset()
+    assert any("pregraph" in name for name in names_in_code("eager"))
+
+
+def test_the_setting_of_profiler_ranges_is_back_after_a_compilation_that_fails() -> None:
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match="no_such_option"):
+        torch.compile(lambda x: x + 1, backend=fusescope, options={"no_such_option": 1})(torch.randn(4))
+    assert getattr(torch._dynamo.config, "record_runtime_overhead", True)
+    assert not torch._dynamo.callback_handler.end_callbacks

@@ -32,7 +32,9 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
     replay, free, results = graph.recorded.replay, graph.outputs.free, graph.outputs.results
 
     def call(inputs: list[Any]) -> list[Any] | None:
-        if is_capturing() or (varying and not graph.same_layout(inputs)):
+        stream = raw_stream(device)
+        # The driver captures no default stream, whose handle is 0, so there it need not be asked.
+        if (stream and is_capturing()) or (varying and not graph.same_layout(inputs)):
             return None
         with lock:
             if not same_addresses(inputs, addresses, direct):
@@ -43,7 +45,6 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
             elif pool.held_by(number):
                 return None
             handed_out[number] = outputs
-            stream = raw_stream(device)
             if stream != pool.stream_handle:
                 pool.follow(graph.device)
             if copied:

@@ -1,35 +1,43 @@
 """Where the CPU time of one call through torch.compile goes: python tests/benchmarks/bench_calls.py [FILE].
 
-For each row, medians in microseconds of:
+For each row, microseconds, the median and the least of many calls:
 
-- guards: Dynamo's check that what it compiled still holds;
-- Dynamo's rest: its wrappers, the lookup, and fetching the inputs of the graph, parameters included;
-- AOTAutograd: its wrappers, or what stands in their place;
-- ours: looking at addresses, handing out outputs, and the launch;
+- total: the whole call;
+- floor: the same call with a backend that returns at once, which is what Dynamo takes: no backend's call is shorter;
+- guards: the part of it that checks that what was compiled still holds;
+- ours: from where our function is entered until it returns, measured inside the call, as a stamp between all
+  statements tells it (``call_stamps``); ``total - floor`` should say the same;
 - addresses, launch: the parts of ours that look whether tensors have moved, and that submit the CUDA Graph;
-- total: the whole call, which is the sum of the first four;
-- lean, filtered, unguarded: the whole call with Dynamo's leaner settings, with those and no guards on the modules, and
-  with those under ``torch.compiler.set_stance(skip_guard_eval_unsafe=True)``;
-- warm: guards and total when nothing comes between two calls.
+- lean, unguarded: the whole call with Dynamo's leaner settings, and with those under
+  ``torch.compiler.set_stance(skip_guard_eval_unsafe=True)``;
+- warm floor: the floor when nothing comes between two calls.
+
+Below the table the shares of single statements: of Dynamo's wrapper, and of what is ours; on a GPU also what single
+calls of torch and the driver take that stand in them, or could.
 
 A call that follows a wait for the GPU finds little of what it needs in the CPU's caches, and looking at every parameter
 of a model then costs several times what it costs in a tight loop. So what is timed here always comes after the same
-wait: on a GPU for a replay of the model's graph, elsewhere for 4 MiB that are copied. With no GPU the models of the
-gallery run on the CPU and the graph is a stub that launches nothing. With one, the anchor rows run on it.
+wait: on a GPU for a replay of the model's graph, elsewhere for 4 MiB that are copied. All that is compared is alive at
+once and takes turns, in blocks of calls as a loop makes them, so that what slows the machine slows all of it. With no
+GPU the models of the gallery run on the CPU and the graph is a stub that launches nothing. With one, the anchor rows
+run on it.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from bench_common import first_line, lean_settings
+from call_stamps import Stamps, replaced, shares
 
 from compiler.report import CudaGraph
 
@@ -38,9 +46,11 @@ if TYPE_CHECKING:
 
 GALLERY = ("relu_add_mul", "softmax", "layer_norm", "mlp", "resnet18", "mobilenet_v3", "gpt2", "bert_base")
 ANCHORS = "relu_add_mul_1M,layer_norm,rms_norm,sum_of_squares,mlp8_b16,resnet18,mobilenet,gpt2_b1,bert_b1"
-COLUMNS = ("guards", "Dynamo's rest", "AOTAutograd", "ours", "addresses", "launch", "total")
-COLUMNS += ("lean", "filtered", "unguarded", "warm guards", "warm total")
-REPEATS = 100
+COLUMNS = ("total", "floor", "guards", "ours", "addresses", "launch", "lean", "unguarded", "warm floor")
+REPEATS = 1000
+BLOCK = 20  # calls of one kind in a row
+SETTLE = 3  # calls before them that are not counted
+DYNAMO = "compile_wrapper"  # how the statements of Dynamo's wrapper are labelled
 CACHES_BYTES = 4 << 20  # more than a core's own caches, less than those that cores share
 
 
@@ -88,7 +98,7 @@ class StubRecorder:
         """There are no streams."""
 
     def raw_stream(self, device: int) -> int:
-        return 1
+        return 0
 
     def record(self, run: Callable[[list[Any]], Sequence[Any]], arguments: list[Any], *_: Any) -> StubRecording:
         return StubRecording(run(list(arguments)))
@@ -119,23 +129,28 @@ class Meter:
         else:
             self._to[:] = self._from
 
-    def __call__(self, call: Callable[[], object], *, warm: bool = False) -> float:
-        """Median microseconds of a call."""
-        for _ in range(10):
-            call()
-        times = []
-        for _ in range(self.repeats):
-            if not warm:
-                self.wait()
-            began = time.perf_counter_ns()
-            result = call()
-            times.append((time.perf_counter_ns() - began) / 1e3)
-            del result
-        return statistics.median(times)
+    def __call__(self, calls: Mapping[str, Callable[[], object]], *, warm: bool = False) -> dict[str, list[float]]:
+        """Microseconds of ``repeats`` calls of each, which take turns in blocks of calls; ``warm``: without waits."""
+        times: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(-(-self.repeats // BLOCK)):
+            for name, call in calls.items():
+                for index in range(SETTLE + BLOCK):
+                    if not warm:
+                        self.wait()
+                    began = time.perf_counter_ns()
+                    result = call()
+                    took = time.perf_counter_ns() - began
+                    del result
+                    if index >= SETTLE:
+                        times[name].append(took / 1e3)
+        return times
 
 
 def nothing_behind(gm: Any, example_inputs: Any) -> Callable[..., Any]:
     """A backend that computes once and then returns what it has: what is left is Dynamo's own time."""
+    from compiler.ranges import leave_out_profiler_ranges
+
+    leave_out_profiler_ranges()  # as our backend does
     kept: list[Any] = []
 
     def call(*inputs: Any) -> Any:
@@ -144,23 +159,6 @@ def nothing_behind(gm: Any, example_inputs: Any) -> Callable[..., Any]:
         return kept[0]
 
     return call
-
-
-def nothing_behind_aot(gm: Any, example_inputs: Any) -> Any:
-    """The same behind AOTAutograd, as our backend uses it."""
-    from compiler.backend import boxed, through_aot
-
-    def compile_graph(graph: Any, inputs: Any) -> Any:
-        kept: list[Any] = []
-
-        def call(arguments: list[Any]) -> Any:
-            if not kept:
-                kept.append(graph(*arguments))
-            return kept[0]
-
-        return boxed(call)
-
-    return through_aot(gm, example_inputs, lambda kind: compile_graph)
 
 
 @dataclass
@@ -231,19 +229,89 @@ def inputs_of(graphed: Any, call: Callable[[], object]) -> list[Any]:
     return seen[0]
 
 
-def row(model: Any, inputs: Sequence[Any], repeats: int) -> Iterator[tuple[str, float]]:
-    """Figures of one model by column."""
+def with_own_code(model: Any) -> Any:
+    """The same model with a code object of its own, which Dynamo compiles for itself."""
+    import torch
+
+    function = type(model).forward if isinstance(model, torch.nn.Module) else model
+    code = function.__code__.replace(co_firstlineno=function.__code__.co_firstlineno)
+    twin = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    if not isinstance(model, torch.nn.Module):
+        return twin
+    other = copy.copy(model)
+    other.__class__ = type(
+        type(model).__name__, (type(model),), {"forward": twin, "__module__": type(model).__module__}
+    )
+    return other
+
+
+def stamped_places() -> list[tuple[Any, str, str]]:
+    """Ours between Dynamo's call and the launch, and Dynamo's wrapper: owner, name, inner function."""
+    import torch._dynamo.eval_frame
+
+    from compiler import backend
+    from compiler.runtime import capture, cuda_graph, outputs, partitioned
+
+    return [
+        (torch._dynamo.eval_frame._TorchDynamoContext, "__call__", "compile_wrapper"),
+        (backend, "direct_call", "call"),
+        (partitioned.PartitionedRegion, "entry", "call"),
+        (cuda_graph, "fast_replay", "call"),
+        (capture.Recording, "replay", ""),
+        (outputs.OutputPlan, "results", ""),
+    ]
+
+
+def single_calls(recorded: Any, output: Any) -> dict[str, Callable[[], object]]:
+    """What takes part in a launch, each alone: our way, torch's own, and questions that could be asked on the way."""
+    import torch
+
+    from compiler.runtime import capture, driver
+
+    stream, index = torch.cuda.current_stream(), torch.cuda.current_device()
+    executable, launch = capture._executable(recorded._graph), driver.launch_function()
+    assert launch is not None
+    torch_graph = super(torch.cuda.CUDAGraph, recorded._graph)
+    event = torch.cuda.Event()
+    return {
+        "nothing, the cost of timing": lambda: None,
+        "Recording.replay": lambda: recorded.replay(0),
+        "cuGraphLaunch through ctypes": lambda: launch(executable, 0),
+        "CUDAGraph.replay of torch": recorded._graph.replay,
+        "the same without its Python": torch_graph.replay,
+        "_cuda_isCurrentStreamCapturing": torch._C._cuda_isCurrentStreamCapturing,
+        "_cuda_getCurrentRawStream": lambda: torch._C._cuda_getCurrentRawStream(index),
+        "_cuda_getDevice": torch._C._cuda_getDevice,
+        "Tensor.data": lambda: output.data,
+        "torch.cuda.current_stream": torch.cuda.current_stream,
+        "Event.record": lambda: event.record(stream),
+    }
+
+
+@dataclass
+class Found:
+    """Microseconds of a row: of each column, and (label, median, least) of each statement of a call."""
+
+    times: dict[str, list[float]]
+    statements: list[tuple[str, float, float]]
+    singles: dict[str, list[float]]
+
+
+def row(model: Any, inputs: Sequence[Any], repeats: int) -> Found:
+    """Figures of one model."""
     import torch
 
     meter = Meter(repeats)
 
-    def compiled(backend: Any, **how: Any) -> Callable[[], object]:
-        torch._dynamo.reset()
-        call = torch.compile(model, backend=backend, **how)
-        for _ in range(4):
-            call(*inputs)
+    def compiled(backend: Any, **settings: bool) -> Callable[[], object]:
+        with torch._dynamo.config.patch(settings):
+            call = torch.compile(with_own_code(model), backend=backend)
+            for _ in range(6):
+                call(*inputs)
         return lambda: call(*inputs)
 
+    torch._dynamo.reset()
     with torch.no_grad():
         ours = Ours([])
         call = compiled(ours)
@@ -253,28 +321,53 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Iterator[tuple[str, 
         stream = torch.cuda.current_stream().cuda_stream if torch.cuda.is_available() else 0
         meter.replay = lambda: latest.recorded.replay(stream)
         seen = inputs_of(graphed, call)
-        total = meter(call)
-        yield "warm total", meter(call, warm=True)
-        yield "addresses", meter(lambda: same(seen, latest.addresses, latest.direct))
-        yield "launch", meter(meter.replay)
-        dynamo = meter(compiled(nothing_behind))
-        check = guards_of(model, inputs)
-        guards = meter(check)
-        yield "warm guards", meter(check, warm=True)
-        aot = meter(compiled(nothing_behind_aot))
-        yield "guards", guards
-        yield "Dynamo's rest", dynamo - guards
-        yield "AOTAutograd", aot - dynamo
-        yield "ours", total - aot
-        yield "total", total
-        with torch._dynamo.config.patch(lean_settings()):
-            yield "lean", meter(compiled(Ours([])))
-            options = {"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe}
-            yield "filtered", meter(compiled(Ours([]), options=options))
-            call = compiled(Ours([]))
-            with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
-                call()
-                yield "unguarded", meter(call)
+        floor_model = with_own_code(model)
+        floor = torch.compile(floor_model, backend=nothing_behind)
+        for _ in range(4):
+            floor(*inputs)
+        lean = compiled(Ours([]), **lean_settings())
+        stamps = Stamps()
+        with replaced(stamps, stamped_places()):
+            watched = compiled(Ours([]))
+        times = meter(
+            {
+                "total": call,
+                "floor": lambda: floor(*inputs),
+                "guards": guards_of(floor_model, inputs),
+                "addresses": lambda: same(seen, latest.addresses, latest.direct),
+                "launch": meter.replay,
+                "lean": lean,
+            }
+        )
+        with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+            lean()
+            times |= meter({"unguarded": lean})
+        times["warm floor"] = meter({"": lambda: floor(*inputs)}, warm=True)[""]
+        statements, times["ours"] = _watch(stamps, watched, meter)
+        output = torch.utils._pytree.tree_leaves(call())[0]
+        singles = meter(single_calls(latest.recorded, output)) if torch.cuda.is_available() else {}
+    return Found(times, statements, singles)
+
+
+def _watch(
+    stamps: Stamps, call: Callable[[], object], meter: Meter
+) -> tuple[list[tuple[str, float, float]], list[float]]:
+    """The shares of statements in a call, and microseconds from entering our function until it returned."""
+    cost, calls, ours = stamps.cost_ns(), [], []
+    for index in range(meter.repeats + SETTLE):
+        meter.wait()
+        stamps.take()
+        began = time.perf_counter_ns()
+        result = call()
+        ended = time.perf_counter_ns()
+        del result
+        if index < SETTLE:
+            continue
+        points = stamps.take()
+        calls.append([("the call: until Dynamo's wrapper", began), *points, ("", ended)])
+        inside = [at for label, at in points if not label.startswith(DYNAMO)]
+        ours.append((inside[-1] - inside[0] - (len(inside) - 1) * cost) / 1e3)
+    return shares(calls, cost), ours
 
 
 def cases(words: Sequence[str]) -> Iterator[tuple[str, Any, Sequence[Any]]]:
@@ -309,21 +402,26 @@ def main() -> int:
         where = torch.cuda.get_device_name()
     else:
         stub_kernels()
-    lines = ["# One call through torch.compile", "", f"{where}, torch {torch.__version__}. CPU time, microseconds.", ""]
-    lines += ["| model | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    lines = ["# One call through torch.compile", "", f"{where}, torch {torch.__version__}. CPU time in microseconds, "]
+    lines[-1] += f"median (least) of {options.repeats} calls, each after a wait for the GPU."
+    lines += ["", "| model | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     print("\n".join(lines), flush=True)
+    parts: list[str] = []
     for name, model, inputs in cases([word for word in options.only.split(",") if word]):
-        figures: dict[str, float] = {}
-        failure = ""
         try:
-            figures.update(row(model, inputs, options.repeats))
+            found = row(model, inputs, options.repeats)
         except Exception as error:  # the other rows are worth having
-            failure = " " + first_line(error)
-        cells = [f"{figures[column]:.1f}" if column in figures else "-" for column in COLUMNS]
-        lines.append(f"| {name}{failure} | " + " | ".join(cells) + " |")
+            lines.append(f"| {name}: {first_line(error)} " + "| - " * len(COLUMNS) + "|")
+        else:
+            cells = (f"{statistics.median(found.times[c]):.1f} ({min(found.times[c]):.1f})" for c in COLUMNS)
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+            parts += ["", f"## {name}", "", "| statement | median | least |", "|---|---|---|"]
+            parts += [f"| `{label}` | {median:.2f} | {least:.2f} |" for label, median, least in found.statements]
+            parts += ["", "| alone | median | least |", "|---|---|---|"] if found.singles else []
+            parts += [f"| {name} | {statistics.median(t):.2f} | {min(t):.2f} |" for name, t in found.singles.items()]
         print(lines[-1], flush=True)
-    if options.file is not None:
-        options.file.write_text("\n".join(lines) + "\n")
+        if options.file is not None:  # what is done is kept, whatever comes
+            options.file.write_text("\n".join([*lines, *parts]) + "\n")
     return 0
 
 
