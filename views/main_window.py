@@ -373,7 +373,7 @@ class MainWindow(QMainWindow):
         self.compile()
 
     def _search(self, text: str) -> None:
-        found = self.workspace.graph.canvas.set_search(text)
+        found = self.workspace.graph.search(text)
         self.statusBar().showMessage(f"{len(found):,} matches" if text else "", 4000)
 
     def _unload(self) -> None:

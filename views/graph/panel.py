@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.filters import Kept
 from app.layout import GraphLayout, layout_region
 from app.layout.group_tree import build_group_tree
 from app.layout.module_tree import build_module_tree
-from app.overlays import OVERLAYS, Overlay, overlay
-from compiler.report import GraphBreak, Region, Report
+from app.overlays import Overlay, overlay
+from compiler.report import Region, Report
 from views.background.jobs import Job
 from views.canvas import GraphCanvas, Minimap
 from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
 from views.graph.box_view import BoxView
+from views.graph.head import GraphHead
 from views.graph.overlay_legend import OverlayLegend
-from views.graph.view_history import ViewHistory, ViewState
-from views.look.icons import icon
+from views.graph.view_history import Around, ViewHistory, ViewState
 from views.look.theme import Theme
 from views.selection.selection import Selection
-from views.widgets.basic import icon_button, label, recolor
+from views.widgets.basic import label, recolor
 
-_ROOM_FOR_ZOOM = 760  # pixels
 _AT_ONCE = 1500  # nodes whose colours are found in a fraction of a frame
-GROUPINGS = {"fusion": "Fusion groups", "kernels": "Groups, closed", "modules": "Modules"}
 
 
 class GraphPanel(QWidget):
@@ -45,6 +44,7 @@ class GraphPanel(QWidget):
     numerics_requested = Signal()
     overlay_chosen = Signal(str)  # one of OVERLAYS
     view_history_changed = Signal(bool, bool)  # can undo, can redo
+    around_wanted = Signal(object)  # the Around that an undo goes back to
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,6 +55,7 @@ class GraphPanel(QWidget):
         self._jobs: dict[str, Job] = {}
         self._pending = Selection()
         self._history = ViewHistory()
+        self._around = Around()
         self._shown_grouping = "fusion"
         self._goal: ViewState | None = None  # of an undo whose layout is being made
         self._kept: dict[str, Kept] | None = None
@@ -64,46 +65,18 @@ class GraphPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        bar = QFrame()
-        bar.setProperty("role", "panel")
-        head = QHBoxLayout(bar)
-        head.setContentsMargins(8, 2, 8, 0)
-        head.setSpacing(2)
-        self.tabs = QTabBar()
-        self.tabs.setAccessibleName("Compiled regions")
-        self.tabs.setExpanding(False)
-        self.tabs.setDrawBase(False)
-        self.tabs.setUsesScrollButtons(True)
-        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
-        self.tabs.currentChanged.connect(self._tab_changed)
-        head.addWidget(self.tabs, 1)
         self.canvas = GraphCanvas()
         self.modules, self.kernels = BoxView(self, build_module_tree), BoxView(self, build_group_tree)
         self._boxes = {"modules": self.modules, "kernels": self.kernels}
-        self.groupings = QComboBox()
-        self.groupings.setAccessibleName("Group by")
-        self.groupings.setToolTip("Group by (M)")
-        for key, title in GROUPINGS.items():
-            self.groupings.addItem(title, key)
-        self.groupings.activated.connect(lambda _: self.show_grouping(str(self.groupings.currentData())))
-        head.addWidget(self.groupings)
-        self._open_all = icon_button("expand", "Open all boxes, one of each stack ([)", self._open_boxes, theme)
-        self._close_all = icon_button("columns", "Close all boxes (])", self._close_boxes, theme)
-        for button in (self._open_all, self._close_all):
-            button.setVisible(False)
-            head.addWidget(button)
-        self.overlays = QComboBox()
-        self.overlays.setAccessibleName("Colour the graph by")
-        self.overlays.setToolTip("Colour the graph by")
-        for key, title in OVERLAYS.items():
-            self.overlays.addItem(title, key)
-        self.overlays.activated.connect(lambda _: self.choose_overlay(str(self.overlays.currentData())))
-        head.addWidget(self.overlays)
-        self._zoom_out = icon_button("zoom-out", "Zoom out (-)", self.canvas.zoom_out, theme)
-        self._zoom_in = icon_button("zoom-in", "Zoom in (+)", self.canvas.zoom_in, theme)
-        for button in (self._zoom_out, self._zoom_in, icon_button("fit", "Fit the graph (F)", self.canvas.fit, theme)):
-            head.addWidget(button)
-        column.addWidget(bar)
+        self.head = head = GraphHead(theme)
+        self.tabs, self.groupings, self.overlays = head.tabs, head.groupings, head.overlays
+        head.region_chosen.connect(self._tab_changed)
+        head.grouping_chosen.connect(self.show_grouping)
+        head.overlay_chosen.connect(self.choose_overlay)
+        head.open_wanted.connect(self._open_boxes)
+        head.close_wanted.connect(self._close_boxes)
+        head.zoom_wanted.connect(self._zoom)
+        column.addWidget(head)
         column.addWidget(self.canvas, 1)
         self.minimap = Minimap(self.canvas)
         self.legend = OverlayLegend(theme, self.canvas)
@@ -129,10 +102,12 @@ class GraphPanel(QWidget):
         self.set_theme(theme)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where there is little room, region names go before what has keys and a wheel anyway."""
+        """The bar gives way."""
         super().resizeEvent(event)
-        for button in (self._zoom_out, self._zoom_in):
-            button.setVisible(self.width() >= _ROOM_FOR_ZOOM)
+        self.head.share(self.width())
+
+    def _zoom(self, step: int) -> None:
+        (self.canvas.fit, self.canvas.zoom_in, self.canvas.zoom_out)[step]()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -140,7 +115,7 @@ class GraphPanel(QWidget):
         self.canvas.set_theme(theme)
         self.legend.set_theme(theme)
         recolor(self, theme)
-        self._set_tab_icons()
+        self.head.set_icons(self._report, theme)
 
     def set_report(self, report: Report, stored: dict[str, bytes]) -> None:
         """Show the regions of ``report``; ``stored`` are layouts that its session kept, by region."""
@@ -153,17 +128,10 @@ class GraphPanel(QWidget):
         for view in self._boxes.values():
             view.forget()
         self._history.clear()
+        self._around = Around()
         self._tell_history()
-        self.tabs.blockSignals(True)
-        while self.tabs.count():
-            self.tabs.removeTab(0)
-        for number, region in enumerate(report.regions):
-            self.tabs.addTab(region_title(region))
-            tip = f"{region.name}: {region.kind}, {len(region.nodes):,} nodes"
-            found = _break_before(report, number)
-            self.tabs.setTabToolTip(number, f"{tip}\nGraph break before it: {found.reason}" if found else tip)
-        self.tabs.blockSignals(False)
-        self._set_tab_icons()
+        self.head.set_report(report)
+        self.head.set_icons(report, self._theme)
         if report.regions:
             self._tab_changed(0)
 
@@ -218,7 +186,7 @@ class GraphPanel(QWidget):
     @property
     def grouping(self) -> str:
         """One of GROUPINGS."""
-        return str(self.groupings.currentData())
+        return self.head.grouping
 
     def show_grouping(self, kind: str) -> None:
         """Group the graph by modules or by fusion groups, from now on; what is selected stays in view."""
@@ -233,24 +201,41 @@ class GraphPanel(QWidget):
         """Whether there is a view to undo, and one to redo."""
         return bool(self._history.before), bool(self._history.after)
 
+    def set_around(self, around: Around) -> None:
+        """Filters, the search or the pin are others now; an undo goes back to those before."""
+        if around != self._around:
+            if not around.goes_on(self._around):
+                self._leave_view()
+            self._around = around
+
+    @property
+    def around(self) -> Around:
+        """Filters, search and pin as the panel knows them."""
+        return self._around
+
+    def search(self, text: str) -> list[str]:
+        """Mark what holds ``text``, from now on in every layout; the names found, from top to bottom."""
+        self.set_around(replace(self._around, search=text))
+        return self.canvas.set_search(text)
+
     def undo_view(self) -> None:
-        """Look as before the last change of grouping, open boxes, colours, or the last jump."""
+        """Look as before the last change of region, grouping, open boxes, colours, filters, search, pin, or jump."""
         self._go_to_view(self._history.undo(self._view_state()))
 
     def redo_view(self) -> None:
         """Look as before the last undo."""
         self._go_to_view(self._history.redo(self._view_state()))
 
-    def _view_state(self, kind: str = "") -> ViewState:
+    def _view_state(self, kind: str = "", name: str = "") -> ViewState:
         region, grouping = self.region, kind or self.grouping
-        name = region.name if region is not None else ""
+        name = name or (region.name if region is not None else "")
         folding = self._boxes[grouping].folding(name) if grouping in self._boxes else None
-        return ViewState(name, grouping, str(self.overlays.currentData()), self.canvas.camera, folding)
+        return ViewState(name, grouping, self.head.overlay, self.canvas.camera, folding, self._around)
 
-    def _leave_view(self, kind: str = "") -> None:
-        """The view is about to change in a way that can be undone."""
+    def _leave_view(self, kind: str = "", name: str = "") -> None:
+        """The view, of this grouping and region, is about to change in a way that can be undone."""
         if self._goal is None and self.canvas.isVisible():
-            self._history.leave(self._view_state(kind))
+            self._history.leave(self._view_state(kind, name))
             self._tell_history()
 
     def _tell_history(self) -> None:
@@ -261,21 +246,33 @@ class GraphPanel(QWidget):
         if state is None:
             return
         self._set_grouping(state.grouping)
-        self.overlays.setCurrentIndex(self.overlays.findData(state.overlay))
+        if state.overlay != self.head.overlay:
+            self.head.show_overlay(state.overlay)
+            self.overlay_chosen.emit(state.overlay)
         self._goal = state
         self.show_region(state.region)
+        self._around = state.around
+        self.around_wanted.emit(state.around)
         region = self.region
         if region is None:
             return
-        if state.grouping in self._boxes:
+        if self._lies_as(state, region):
+            if state.overlay != self._coloured[1]:
+                self.show_overlay(state.overlay)
+            self._arrive()
+        elif state.grouping in self._boxes:
             self._boxes[state.grouping].set_folding(region, state.folding)
         else:
             self._request(region)
 
+    def _lies_as(self, state: ViewState, region: Region) -> bool:
+        """Whether the layout on screen is that of ``state`` already."""
+        scene, boxes = self.canvas.scene, self._boxes.get(state.grouping)
+        same = scene is not None and scene.region is region and self._shown_grouping == state.grouping
+        return same and (boxes is None or boxes.folding(region.name) == state.folding)
+
     def _set_grouping(self, kind: str) -> None:
-        self.groupings.setCurrentIndex(self.groupings.findData(kind))
-        for button in (self._open_all, self._close_all):
-            button.setVisible(kind in self._boxes)
+        self.head.show_grouping(kind, has_boxes=kind in self._boxes)
 
     def _other_grouping(self) -> None:
         self.show_grouping("fusion" if self.grouping == "modules" else "modules")
@@ -310,6 +307,7 @@ class GraphPanel(QWidget):
             self._waiting.setVisible(False)
             self.canvas.exchange_scene(made, anchor)
             self._mark_kept()
+            self._mark_search()
             self._colour_again()
             self._arrive()
         else:
@@ -348,9 +346,13 @@ class GraphPanel(QWidget):
         self.canvas.keep_nodes(kept.nodes if kept is not None else None)
         self.canvas.pin_nodes(self._pinned.nodes if self._pinned.region == region.name else ())
 
+    def _mark_search(self) -> None:
+        if self._around.search:
+            self.canvas.set_search(self._around.search)
+
     def show_overlay(self, kind: str) -> None:
         """Colour the graph by one of OVERLAYS, from now on; of a large region the colours come a little later."""
-        self.overlays.setCurrentIndex(self.overlays.findData(kind))
+        self.head.show_overlay(kind)
         if self._colouring is not None:
             self._colouring.cancel()
             self._colouring = None
@@ -374,7 +376,7 @@ class GraphPanel(QWidget):
 
     def _colour_again(self) -> None:
         """The region is laid out otherwise, or it is another one."""
-        region, kind = self.region, str(self.overlays.currentData())
+        region, kind = self.region, self.head.overlay
         if self._coloured[0] is region and self._coloured[1] == kind:
             self._colour(*self._coloured)
         else:
@@ -382,13 +384,13 @@ class GraphPanel(QWidget):
 
     def refresh(self) -> None:
         """The report has grown: its times may have other colours."""
-        self.show_overlay(str(self.overlays.currentData()))
+        self.show_overlay(self.head.overlay)
 
     def choose_overlay(self, kind: str) -> None:
         """As the user does: what is shown beside the graph follows."""
         shown = self.legend.kind
         if kind != shown:
-            self.overlays.setCurrentIndex(self.overlays.findData(shown))
+            self.head.show_overlay(shown)
             self._leave_view()
         self.show_overlay(kind)
         self.overlay_chosen.emit(kind)
@@ -417,16 +419,14 @@ class GraphPanel(QWidget):
             job.cancel()
         self._jobs = {}
 
-    def _set_tab_icons(self) -> None:
-        for number in range(self.tabs.count()):
-            split = self._report is not None and _break_before(self._report, number) is not None
-            made = icon("split", self._theme.warning) if split else icon("group", self._theme.muted)
-            self.tabs.setTabIcon(number, made)
-
     def _tab_changed(self, position: int) -> None:
         region = self.region
         if region is None:
             return
+        left = self.canvas.scene.region if self.canvas.scene is not None else None
+        if left is not region and any(left is one for one in self.regions):
+            self._leave_view(self._shown_grouping, left.name)
+        self._around = replace(self._around, search="")  # it was about the region before
         self._pending = Selection(region=region.name)
         self.region_changed.emit(region.name)
         self._request(region)
@@ -473,26 +473,12 @@ class GraphPanel(QWidget):
         self.canvas.set_scene(scene)
         self._colour_again()
         self._mark_kept()
+        self._mark_search()
         goal = self._goal
         self._goal = goal or self._view_state()  # going to the selection is no jump of its own
         self.show_selection(self._pending)
         self._goal = goal
         self._arrive()
-
-
-def region_title(region: Region) -> str:
-    """The region's name, with its kind where the name does not say it."""
-    return region.name if region.kind in region.name else f"{region.name}  {region.kind}"
-
-
-def _break_before(report: Report, position: int) -> GraphBreak | None:
-    """The graph break that this region begins after, where forward regions and breaks pair up one to one."""
-    starts = [region for region in report.regions if region.kind != "backward"]
-    region = report.regions[position]
-    if region.kind == "backward" or len(report.graph_breaks) != len(starts) - 1:
-        return None
-    place = starts.index(region)
-    return report.graph_breaks[place - 1] if place > 0 else None
 
 
 def _layout(region: Region, stored: bytes | None, cancelled: Callable[[], bool]) -> GraphLayout:

@@ -1,11 +1,29 @@
-"""Undo and redo of how the graph is looked at: grouping, open boxes, colours, where the camera is."""
+"""Undo and redo of how the graph is looked at: grouping, open boxes, colours, camera, filters, search, pin."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from app.filters import Filter
 from app.layout.nested import Folding
 from views.canvas.camera import Camera
+from views.selection.selection import Selection
+
+
+@dataclass(frozen=True)
+class Around:
+    """What the graph is looked at through: the filters of the window, what is searched for, and what is pinned."""
+
+    filters: tuple[Filter, ...] = ()
+    search: str = ""
+    pinned: Selection | None = None
+
+    def goes_on(self, before: Around) -> bool:
+        """Whether only more, or less, of the same search was typed: one step for an undo."""
+        if (self.filters, self.pinned) != (before.filters, before.pinned):
+            return False
+        shorter, longer = sorted((self.search, before.search), key=len)
+        return bool(shorter) and longer.startswith(shorter)
 
 
 @dataclass(frozen=True)
@@ -17,6 +35,7 @@ class ViewState:
     overlay: str
     camera: Camera
     folding: Folding | None = None
+    around: Around = Around()
 
 
 @dataclass

@@ -13,6 +13,7 @@ class FilterStack(QObject):
     """Makes ``kept`` off the GUI thread; ``changed`` tells when it is there."""
 
     changed = Signal()
+    asked = Signal()  # ``filters`` are others; what they leave is being found
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -41,6 +42,11 @@ class FilterStack(QObject):
         """Show everything."""
         self._set(())
 
+    def put(self, filters: tuple[Filter, ...]) -> None:
+        """Have these filters and no others."""
+        if filters != self.filters:
+            self._set(filters)
+
     def refresh(self) -> None:
         """The report has grown, as by measured times."""
         self._set(self.filters)
@@ -59,6 +65,7 @@ class FilterStack(QObject):
         report = self._report
         self._cancel()
         self.filters = filters
+        self.asked.emit()
         if report is None or not filters:
             self.kept = None
             self.changed.emit()

@@ -94,8 +94,13 @@ class SelectionModel(QObject):
 
     def toggle_pin(self) -> None:
         """Keep what is selected in sight while the selection walks on; what was pinned is let go."""
-        self.pinned = None if self.pinned is not None or self.current.is_empty else self.current
-        self.pin_changed.emit(self.pinned)
+        self.pin(None if self.pinned is not None or self.current.is_empty else self.current)
+
+    def pin(self, selection: Selection | None) -> None:
+        """Keep this in sight; None lets go of what was pinned."""
+        if selection != self.pinned:
+            self.pinned = selection
+            self.pin_changed.emit(selection)
 
     def clear(self) -> None:
         """Select nothing, staying in the region."""
@@ -114,9 +119,7 @@ class SelectionModel(QObject):
     def reset(self, selection: Selection) -> None:
         """Start over, as for another report."""
         self._history = History([selection])
-        if self.pinned is not None:
-            self.pinned = None
-            self.pin_changed.emit(None)
+        self.pin(None)
         self._tell()
 
     def _tell(self) -> None:

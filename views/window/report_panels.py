@@ -68,4 +68,5 @@ def _workspace(window: MainWindow) -> Workspace:
     window.messages.posted.connect(panels.add_message)
     window.filters.follow(made.filters)
     made.region_changed.connect(window.toolbar.search.clear)
+    made.graph.around_wanted.connect(lambda around: window.toolbar.search.setText(around.search))
     return made

@@ -5,11 +5,14 @@ Made after the first paint, because the graph brings numpy and is not needed for
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from compiler.report import Report
 from views.graph.panel import GraphPanel
+from views.graph.view_history import Around
 from views.inspector.panel import Inspector
 from views.look.theme import Theme
 from views.selection.filters import FilterStack
@@ -144,9 +147,15 @@ class Workspace(QObject):
         self._selected(self.selection.current)
 
     def _pinned(self, pinned: Selection | None) -> None:
+        self.graph.set_around(replace(self.graph.around, pinned=pinned))
         self.graph.set_pinned(pinned)
         index = self._indexes.get(pinned.region) if pinned is not None else None
         self.inspector.set_pinned((index, pinned) if index is not None and pinned is not None else None)
+
+    def _look_through(self, around: Around) -> None:
+        """Filters and pin as they were; who has the search's line puts that back."""
+        self.filters.put(around.filters)
+        self.selection.pin(around.pinned)
 
     def _hint_name(self, region: str, name: str) -> None:
         """A panel has the mouse over a unit or node; only those of the region shown can be pointed at."""
@@ -158,13 +167,15 @@ class Workspace(QObject):
         self._hint_nodes(frozenset(unit.nodes) if unit is not None else frozenset((name,)) & index.nodes.keys())
 
     def _connect(self) -> None:
+        graph, inspector = self.graph, self.inspector
         self.filters.changed.connect(self._filtered)
+        self.filters.asked.connect(lambda: graph.set_around(replace(graph.around, filters=self.filters.filters)))
+        graph.around_wanted.connect(self._look_through)
         self.selection.pin_changed.connect(self._pinned)
         self.inspector.pin_requested.connect(self.selection.toggle_pin)
         for told in (self.units.unit_hovered, self.inspector.hovered):
             told.connect(lambda name: self._hint_name("", name))
         self.panels.hovered.connect(self._hint_name)
-        graph, inspector = self.graph, self.inspector
         graph.region_changed.connect(self._region_changed)
         graph.node_clicked.connect(self.select_node)
         graph.group_clicked.connect(self.select_unit)

@@ -1,0 +1,110 @@
+"""The bar over the graph: region tabs, how it is grouped and coloured, zoom."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QWidget
+
+from app.overlays import OVERLAYS
+from compiler.report import Report
+from views.graph.regions import break_before, region_tip, region_title
+from views.look.icons import icon
+from views.look.theme import Theme
+from views.widgets.basic import icon_button
+
+_ROOM_FOR_ZOOM = 760  # pixels
+GROUPINGS = {"fusion": "Fusion groups", "kernels": "Groups, closed", "modules": "Modules"}
+
+
+class GraphHead(QFrame):
+    """Tells what is asked for; shows what it is told."""
+
+    region_chosen = Signal(int)  # the tab in front
+    grouping_chosen = Signal(str)  # one of GROUPINGS
+    overlay_chosen = Signal(str)  # one of OVERLAYS
+    open_wanted = Signal()
+    close_wanted = Signal()
+    zoom_wanted = Signal(int)  # in: 1, out: -1, all of it: 0
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("role", "panel")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 2, 8, 0)
+        row.setSpacing(2)
+        self.tabs = QTabBar()
+        self.tabs.setAccessibleName("Compiled regions")
+        self.tabs.setExpanding(False)
+        self.tabs.setDrawBase(False)
+        self.tabs.setUsesScrollButtons(True)
+        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
+        self.tabs.currentChanged.connect(self.region_chosen)
+        row.addWidget(self.tabs, 1)
+        self.groupings = _choice("Group by", "Group by (M)", GROUPINGS)
+        self.groupings.activated.connect(lambda _: self.grouping_chosen.emit(self.grouping))
+        row.addWidget(self.groupings)
+        self._boxes = [
+            icon_button("expand", "Open all boxes, one of each stack ([)", self.open_wanted.emit, theme),
+            icon_button("columns", "Close all boxes (])", self.close_wanted.emit, theme),
+        ]
+        self.overlays = _choice("Colour the graph by", "Colour the graph by", OVERLAYS)
+        self.overlays.activated.connect(lambda _: self.overlay_chosen.emit(self.overlay))
+        self._zooms = [
+            icon_button("zoom-out", "Zoom out (-)", lambda: self.zoom_wanted.emit(-1), theme),
+            icon_button("zoom-in", "Zoom in (+)", lambda: self.zoom_wanted.emit(1), theme),
+        ]
+        fit = icon_button("fit", "Fit the graph (F)", lambda: self.zoom_wanted.emit(0), theme)
+        for widget in (*self._boxes, self.overlays, *self._zooms, fit):
+            row.addWidget(widget)
+        self.show_grouping("fusion", has_boxes=False)
+
+    @property
+    def grouping(self) -> str:
+        """One of GROUPINGS."""
+        return str(self.groupings.currentData())
+
+    @property
+    def overlay(self) -> str:
+        """One of OVERLAYS."""
+        return str(self.overlays.currentData())
+
+    def show_grouping(self, kind: str, *, has_boxes: bool) -> None:
+        """Have a grouping in front; with boxes there are buttons for all of them."""
+        self.groupings.setCurrentIndex(self.groupings.findData(kind))
+        for button in self._boxes:
+            button.setVisible(has_boxes)
+
+    def show_overlay(self, kind: str) -> None:
+        """Have an overlay in front."""
+        self.overlays.setCurrentIndex(self.overlays.findData(kind))
+
+    def set_report(self, report: Report) -> None:
+        """A tab for each region, the first in front; tells nothing."""
+        self.tabs.blockSignals(True)
+        while self.tabs.count():
+            self.tabs.removeTab(0)
+        for number, region in enumerate(report.regions):
+            self.tabs.addTab(region_title(region))
+            self.tabs.setTabToolTip(number, region_tip(report, number))
+        self.tabs.blockSignals(False)
+
+    def set_icons(self, report: Report | None, theme: Theme) -> None:
+        """Mark the regions that begin after a graph break."""
+        for number in range(self.tabs.count()):
+            split = report is not None and break_before(report, number) is not None
+            made = icon("split", theme.warning) if split else icon("group", theme.muted)
+            self.tabs.setTabIcon(number, made)
+
+    def share(self, width: int) -> None:
+        """Where there is little room, region names go before what has keys and a wheel anyway."""
+        for button in self._zooms:
+            button.setVisible(width >= _ROOM_FOR_ZOOM)
+
+
+def _choice(name: str, tip: str, titles: dict[str, str]) -> QComboBox:
+    made = QComboBox()
+    made.setAccessibleName(name)
+    made.setToolTip(tip)
+    for key, title in titles.items():
+        made.addItem(title, key)
+    return made
