@@ -49,6 +49,7 @@ _ADVICE = {
     "moving_inputs": "Write new data into the same tensors with copy_ instead of making new ones.",
     "kept_outputs": "Clone an output that must outlive the next iteration.",
     "pending_backward": "Run the backward before the next forward.",
+    "collective": "With NCCL, where every process makes the same calls on the same sizes, set graph_collectives.",
     "not_padded": "Pad in your own code where you know that added rows change nothing.",
 }
 _ONLY_COSTS = ("not_padded", "not_forked")  # all runs in graphs, if in more or slower ones than was asked for
@@ -106,6 +107,11 @@ def _calls(region: Region) -> list[Check]:
             made.append(
                 Check(State.SPLITS, title, call.detail, _ADVICE[rule], region.name, node, _source(region, node))
             )
+    exchanged = [call for call in region.extern_calls if call.reason is ExternReason.COLLECTIVE]
+    if exchanged and not told & {node for call in exchanged for node in call.nodes}:
+        detail = "Every process captures them at the same call, and replays them at the same calls."
+        title = _count(exchanged, "call exchanges", "calls exchange") + " data in the graph"
+        made.append(Check(State.OK, title, detail))
     random = [call for call in region.extern_calls if call.reason is ExternReason.RANDOM]
     if random:
         detail = "The generator's state advances between replays, so each draws its own numbers."
@@ -177,6 +183,7 @@ def rule_title(rule: str) -> str:
         "data_dependent_shape": "A size is known only at run time",
         "mutated_input": "An input is written to",
         "mutation": "An input is written to",
+        "collective": "Processes exchange data",
     }
     return titles.get(rule, rule.replace("_", " ").capitalize())
 

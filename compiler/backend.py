@@ -14,6 +14,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 
 from compiler.codegen.wrapper import generate_wrapper
+from compiler.collectives import has_collectives
 from compiler.decompositions import decomposition_table, wrong_rules_set_aside
 from compiler.direct import direct_call, needs_no_wrapper
 from compiler.dynamo_messages import DynamoFacts
@@ -43,9 +44,7 @@ from compiler.without_values import by_shape
 if TYPE_CHECKING:
     from compiler.runtime.partitioned import PartitionedRegion
 
-OWN_SETTINGS = frozenset(
-    "session cuda_graph graph_capacity graph_buckets graph_streams on_graphed_region executable observer".split()
-)
+OWN_SETTINGS = frozenset("session cuda_graph on_graphed_region executable observer".split())
 Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
 GraphCompiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 
@@ -62,9 +61,7 @@ class Session:
     executable: Callable[[CompiledRegion], Region] | None = None
     dynamo: DynamoFacts | None = None  # told of each region's guards, which Dynamo forgets once it has compiled them
     observer: Observer = field(default_factory=Observer)
-    graph_capacity: int = 4
-    graph_streams: int = 1
-    graph_buckets: tuple[int, ...] = ()
+    options: Options = DEFAULTS  # of the graphs; kernels are compiled by the library's
     graph_pool: Any = None  # of every graphed region; made with the first
     regions: list[CompiledRegion] = field(default_factory=list)
     first_number: int = 0  # of the first region's graph, where other sessions' are shown with this one's
@@ -74,6 +71,16 @@ class Session:
         """The next region's part of the progress bar: each takes half of what is left."""
         left = 0.7 * 0.5 ** len(self.regions)
         return 0.95 - left, 0.95 - left / 2
+
+
+def session_for(options: Mapping[str, Any]) -> Session:
+    """A session whose regions run on this machine's GPU, compiled with ``options``, given by name.
+
+    Raises:
+        CompileError: an option that there is not, or a value that it does not take.
+    """
+    target = default_target()
+    return Session(target, KernelLibrary(target, binaries=True, texts=False, options=parse_options(options)))
 
 
 def default_target() -> Target:
@@ -86,22 +93,20 @@ def fusescope(
 ) -> Any:
     """The Dynamo backend.
 
-    ``options``: "cuda_graph" (bool) replays every region as CUDA Graphs, "graph_capacity" (int, at least 1) says for
-    how many signatures each keeps one, "graph_buckets" (sizes of a batch) lets those alone be captured and pads others
-    up to them, where each sample is computed from itself, "graph_streams" (int, 1 by default) how many streams a
-    capture may spread independent steps over, where that proves faster; "on_graphed_region" is called with each
+    ``options``: "cuda_graph" (bool) replays every region as CUDA Graphs; "on_graphed_region" is called with each
     ``PartitionedRegion`` made; "observer" hears which step of a region runs (``runtime/observe.py``); "session"
     (Session) shares kernels and collects regions for a report; "executable" makes the callable that runs a region in
     place of the usual one (verification watches kernels this way). Every other key is an option of the compiler
-    (``compiler/options.py``), for a session of its own.
+    (``compiler/options.py``), for a session of its own; those of graphs also for a session that is given.
 
     Raises:
         CompileError: an option that there is not, or a value that it does not take.
     """
     leave_out_profiler_ranges()
     settings = dict(options or {})
-    chosen = parse_options({name: value for name, value in settings.items() if name not in OWN_SETTINGS})
+    named = {name: value for name, value in settings.items() if name not in OWN_SETTINGS}
     session = settings.get("session")
+    chosen = parse_options(named, session.library.options if session is not None else DEFAULTS)
     if session is None:
         target = default_target()
         library = KernelLibrary(target, binaries=on_gpu(gm, example_inputs), texts=False, options=chosen)
@@ -110,9 +115,7 @@ def fusescope(
     session.on_graphed_region = settings.get("on_graphed_region", session.on_graphed_region)
     session.executable = settings.get("executable", session.executable)
     session.observer = settings.get("observer", session.observer)
-    session.graph_capacity = _count(settings, "graph_capacity", session.graph_capacity, "CUDA Graphs a region keeps")
-    session.graph_streams = _count(settings, "graph_streams", session.graph_streams, "streams a region may use")
-    session.graph_buckets = _buckets(settings.get("graph_buckets", session.graph_buckets))
+    session.options = chosen
     _note_guards(session)
     number = session.first_number + sum(1 for r in session.regions if r.kind != "backward")
     return through_aot(
@@ -189,7 +192,7 @@ def _compiler(session: Session, kind: str, number: int) -> GraphCompiler:
             return boxed(_build(session, graph, facts).run)
         except CompileError as error:
             session.specialized[name] = str(error)
-            return boxed(Specializing(lambda g: _build(session, g, facts), graph, session.graph_capacity))
+            return boxed(Specializing(lambda g: _build(session, g, facts), graph, session.options.graph_capacity))
 
     return compile_graph
 
@@ -262,7 +265,8 @@ def _graphed(
 
     session.graph_pool = session.graph_pool or GraphPool()
     static = facts.static
-    if region.kind == "backward":  # what the forward saved stays where its graph left it
+    captures_collectives = session.options.graph_collectives and has_collectives(region.steps)
+    if region.kind == "backward" and not captures_collectives:  # what the forward saved stays where its graph left it
         names = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
         static |= {index for index, name in enumerate(names) if not name.startswith("tangents")}
     graphed = PartitionedRegion(
@@ -272,9 +276,10 @@ def _graphed(
         GraphSettings(
             session.graph_pool,
             session.observer,
-            session.graph_capacity,
-            session.graph_streams,
-            session.graph_buckets,
+            session.options.graph_capacity,
+            session.options.graph_streams,
+            session.options.bucket_sizes,
+            session.options.graph_collectives,
         ),
         static=static,
         mutated=mutated_inputs(region.graph),
@@ -288,21 +293,6 @@ def _graphed(
 def _returned_outputs() -> int | None:
     """How many of a forward's outputs go to the user; those after them are saved for the backward."""
     return getattr(_metadata(), "num_forward_returns", None)
-
-
-def _count(settings: Mapping[str, Any], name: str, default: int, what: str) -> int:
-    value = settings.get(name, default)
-    if not isinstance(value, int) or value < 1:
-        raise CompileError(f"{name} is {value!r}", stage="capture", hint=f"Give how many {what}, 1 or more.")
-    return value
-
-
-def _buckets(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple) or any(not isinstance(size, int) or size < 1 for size in value):
-        raise CompileError(
-            f"graph_buckets is {value!r}", stage="capture", hint="Give sizes of a batch as a list, as [8, 16, 32]."
-        )
-    return tuple(value)
 
 
 def boxed(run: Region) -> Region:

@@ -46,7 +46,7 @@ def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
         externs,
         refusals,
         _memory(region),
-        _cuda_graph(region),
+        _cuda_graph(region, library),
         region.wrapper,
         region.graph.print_readable(print_output=False),
         sizes={b.symbol: b.hint for b in region.program.bindings},
@@ -301,9 +301,10 @@ def _memory(region: CompiledRegion) -> r.Memory:
     )
 
 
-def _cuda_graph(region: CompiledRegion) -> r.CudaGraph:
+def _cuda_graph(region: CompiledRegion, library: KernelLibrary) -> r.CudaGraph:
     """The static answer: which calls would refuse capture, and in how many parts the rest would be captured."""
-    refused = refused_steps(region.steps, region.graph)
+    capture = library.options.graph_collectives
+    refused = refused_steps(region.steps, region.graph, capture_collectives=capture)
     pieces = split(region.program, region.steps, refused)
     return r.CudaGraph(
         capturable=not refused,

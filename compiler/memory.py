@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from compiler.collectives import is_collective
 from compiler.ir import Buffer, Extern, Loop, Program, ScalarRef, TensorRef
 from compiler.lowering.extern import reaches_memory
 from compiler.options import DEFAULTS, Options
@@ -100,9 +101,15 @@ def returned_buffers(program: Program) -> set[str]:
 
 
 def may_alias(step: Extern) -> bool:
-    """Whether the call's schema says that a result may share memory with an argument."""
+    """Whether a result may share memory with an argument, as the call's schema says.
+
+    A collective counts as such a call: what it was given is read until its result has been waited for, and the wait
+    returns the very tensor.
+    """
     schema: Any = getattr(step.target, "_schema", None)
-    return schema is None or any(r.alias_info is not None for r in schema.returns)
+    if schema is None or is_collective(step.target):
+        return True
+    return any(r.alias_info is not None for r in schema.returns)
 
 
 def views_from_calls(steps: Sequence[Scheduled]) -> set[str]:

@@ -41,9 +41,14 @@ def option(
     low: int | None = None,
     high: int | None = None,
     choices: tuple[Any, ...] = (),
+    numbers: bool = False,
 ) -> Any:
-    """A field of ``Options``: its default, its text, and the values it takes (a range of numbers, or choices)."""
-    return field(default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices})
+    """A field of ``Options``: its default, its text, and the values it takes (a range of numbers, or choices).
+
+    ``numbers``: a text of whole numbers from ``low`` to ``high``, with commas between them.
+    """
+    taken = {"low": low, "high": high, "choices": choices, "numbers": numbers}
+    return field(default=default, metadata={"doc": doc, **taken})
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,37 @@ class Options:
         "captured graph as it is.",
         choices=("none", "eager"),
     )
+    graph_capacity: int = option(
+        4,
+        "CUDA Graphs that a region keeps, one for each combination of sizes; beyond, the one used longest ago is "
+        "dropped.",
+        low=1,
+        high=1024,
+    )
+    graph_buckets: str = option(
+        "",
+        "Sizes of a batch that CUDA Graphs are captured for, as 8,16,32; others are padded up to the next where that "
+        "changes no number. Acts on models with dynamic sizes.",
+        low=1,
+        high=1 << 30,
+        numbers=True,
+    )
+    graph_streams: int = option(
+        1,
+        "Streams that a CUDA Graph's independent branches may be captured on; both ways are timed, the faster is kept.",
+        low=1,
+        high=32,
+    )
+    graph_collectives: bool = option(
+        False,
+        "Capture collectives of NCCL in CUDA Graphs. Every process must then make the same calls on inputs of the same "
+        "sizes, for a capture runs the region three times.",
+    )
+
+    @property
+    def bucket_sizes(self) -> tuple[int, ...]:
+        """``graph_buckets`` as numbers."""
+        return _numbers(self.graph_buckets)
 
 
 DEFAULTS = Options()
@@ -139,17 +175,35 @@ def _value(known: dataclasses.Field[Any], given: Any) -> Any:
     if isinstance(given, str):
         value = _read(kind, given.strip())
     low, high, choices = (known.metadata[key] for key in ("low", "high", "choices"))
+    several = known.metadata["numbers"]
+    if several and isinstance(given, list | tuple):
+        value = ",".join(map(str, given))
     fits = type(value) is kind and (not choices or value in choices)
-    fits = fits and (low is None or value >= low) and (high is None or value <= high)
+    try:
+        every = _numbers(value) if several else (value,)
+        fits = fits and all((low is None or n >= low) and (high is None or n <= high) for n in every)
+    except ValueError:
+        fits = False
     if not fits:
         if kind is bool:
             takes = "true or false"
         elif choices:
             takes = f"one of {', '.join(map(str, choices))}"
+        elif several:
+            takes = f"whole numbers from {low} on with commas between them"
         else:
             takes = f"a whole number from {low} to {high}"
         raise CompileError(f"The option {known.name} takes {takes}, not '{given}'.", hint=known.metadata["doc"])
     return value
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The whole numbers of a text.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    return tuple(int(part) for part in text.split(",")) if text else ()
 
 
 def _read(kind: type, text: str) -> Any:

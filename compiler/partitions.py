@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
+from compiler import collectives
 from compiler.ir import Extern, Program, ScalarRef, TensorRef, numbers_in, symbol_names, symbols_of
 from compiler.lowering.extern import reaches_memory
 from compiler.provenance import provenance_of
@@ -40,8 +41,14 @@ class Piece:
     makes: tuple[str, ...]
 
 
-def refused_steps(steps: Sequence[Scheduled], graph: torch.fx.GraphModule) -> dict[int, SkipReason]:
-    """Positions of the steps that no graph can hold, each with its reason, FX node and source line."""
+def refused_steps(
+    steps: Sequence[Scheduled], graph: torch.fx.GraphModule, *, capture_collectives: bool = False
+) -> dict[int, SkipReason]:
+    """Positions of the steps that no graph can hold, each with its reason, FX node and source line.
+
+    ``capture_collectives``: graphs may hold collectives, where all of the schedule's are NCCL's.
+    """
+    apart = _collectives_apart(steps, capture_collectives)
     nodes = {node.name: node for node in graph.graph.nodes}
     numbers = {
         name
@@ -55,6 +62,8 @@ def refused_steps(steps: Sequence[Scheduled], graph: torch.fx.GraphModule) -> di
     found = {}
     for position, step in enumerate(steps):
         rule = _refusal(step, numbers, inputs) if isinstance(step, Extern) else None
+        if rule is None and apart and isinstance(step, Extern) and step.reason is ExternReason.COLLECTIVE:
+            rule = ("collective", apart)
         if rule is None and found_out & symbols_used(step):
             rule = _RULES[ExternReason.DATA_DEPENDENT_SHAPE]
         if rule is not None:
@@ -64,6 +73,24 @@ def refused_steps(steps: Sequence[Scheduled], graph: torch.fx.GraphModule) -> di
             op = str(node.target) if node is not None else step.name
             found[position] = SkipReason(rule[0], f"{op}: {rule[1]}", name, frames[0] if frames else None)
     return found
+
+
+def _collectives_apart(steps: Sequence[Scheduled], capture: bool) -> str:
+    """Why the schedule's collectives run outside of graphs; "" where graphs may hold them."""
+    calls = [step for step in steps if isinstance(step, Extern) and step.reason is ExternReason.COLLECTIVE]
+    for step in calls:
+        if collectives.waits(step.target):
+            continue
+        device = next((output.device for output in step.outputs if output is not None), torch.device("cpu"))
+        backend = collectives.backend_of(step.target, step.args, step.kwargs, device)
+        if backend != "nccl":
+            return f"its group's backend is {backend or 'not known'}, and graphs hold collectives of NCCL alone"
+    if calls and not capture:
+        return (
+            "a capture would run it three times, which is right only where every process captures at the same call; "
+            "the option graph_collectives says that they do"
+        )
+    return ""
 
 
 def _refusal(step: Extern, numbers: Collection[str], inputs: Collection[str]) -> tuple[str, str] | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,7 +33,8 @@ __all__ = ["Compilation", "StageEvent", "compile_model"]
 class Compilation:
     """A compiled model: its report, and ``compiled``, which is called like the model.
 
-    ``observer`` (``runtime/observe.py``) hears which step of a region runs.
+    ``observer`` (``runtime/observe.py``) hears which step of a region runs. ``options`` and ``dynamic`` are what our
+    own compiler was told, so that it can compile the model in the same way once more.
     """
 
     report: Report
@@ -41,6 +42,8 @@ class Compilation:
     model: Any
     inputs: tuple[Any, ...]
     observer: Any = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    dynamic: bool = False
 
 
 def compile_model(
@@ -113,7 +116,7 @@ def compile_model(
     stages += [stage for region in session.regions for stage in region.stages]
     report.stages = [*stages, Stage("report", report_ms)]
     notify(StageEvent("report", "", 1.0, report_ms))
-    return Compilation(report, compiled, model, args, session.observer)
+    return Compilation(report, compiled, model, args, session.observer, dict(options or {}), dynamic)
 
 
 def _with_inductor(

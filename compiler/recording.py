@@ -16,9 +16,7 @@ from compiler.dynamo_messages import DynamoFacts
 from compiler.report import Report, Target
 
 # what a call of our backend without these means, said outright since the sessions here outlive a call
-_PLAIN_CALL: Mapping[str, Any] = {
-    "cuda_graph": False, "graph_capacity": 4, "on_graphed_region": None, "executable": None,
-}  # fmt: skip
+_PLAIN_CALL: Mapping[str, Any] = {"cuda_graph": False, "on_graphed_region": None, "executable": None}
 
 
 class Recorder:

@@ -282,7 +282,7 @@ def compile_region(
             program,
             options,
             given_up=saved_inputs(graph) if kind == "backward" else (),
-            refused=refused_steps(launches, graph).keys(),
+            refused=refused_steps(launches, graph, capture_collectives=options.graph_collectives).keys(),
             finish=combine if options.horizontal_fusion else numbered,
         )
         steps, plan = ordered.steps, ordered.plan

@@ -43,6 +43,7 @@ class ExternReason(StrEnum):
     HOST_SYNC = "host_sync"  # moves a value to the CPU (.item(), .cpu())
     CPU_TENSOR = "cpu_tensor"  # lives on the CPU while the region runs on a GPU
     TOO_SMALL_TO_HELP = "too_small_to_help"
+    COLLECTIVE = "collective"  # moves data between processes
     COMPILE_FAILED = "compile_failed"  # a stage failed on the region, and the option fallback=eager runs it as captured
 
 

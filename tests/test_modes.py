@@ -59,7 +59,7 @@ def regions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         seen.append(options)
         return graph.forward
 
-    monkeypatch.setitem(sys.modules, "compiler.backend", SimpleNamespace(fusescope=fusescope))
+    monkeypatch.setitem(sys.modules, "compiler.backend", SimpleNamespace(fusescope=fusescope, session_for=dict))
     torch._dynamo.reset()
     yield seen
     torch._dynamo.reset()
@@ -74,7 +74,9 @@ def test_a_model_with_breaks_is_never_one_graph(regions: list[Any], capsys: Any)
     step = prepare("graph", model, inputs, training=False)
     assert step.note.startswith("Captured region by region: Dynamo breaks the graph")
     assert "\n" not in step.note
-    assert [set(options) for options in regions[-count:]] == [{"cuda_graph", "observer", "on_graphed_region"}] * count
+    told = {"cuda_graph", "observer", "on_graphed_region", "session"}
+    assert [set(options) for options in regions[-count:]] == [told] * count
+    assert len({id(options["session"]) for options in regions[-count:]}) == 1  # else two regions had the same name
     facts = step.cuda_graph
     assert facts is not None
     assert [reason.rule for reason in facts.skip_reasons] == ["graph_break"]
@@ -84,6 +86,15 @@ def test_a_model_with_breaks_is_never_one_graph(regions: list[Any], capsys: Any)
     assert capsys.readouterr().out.count("hidden:") == 1
     for got, expected in zip(step.outputs(), compiled.outputs(), strict=True):
         torch.testing.assert_close(got, expected)
+
+
+def test_options_of_graphs_act_on_each_region(regions: list[Any]) -> None:
+    options = {"graph_streams": "4", "num_warps": "4"}
+    step = prepare("graph", torch.relu, (torch.randn(3),), training=False, whole=True, options=options)
+    assert options.items() <= regions[-1].items()
+    assert step.note == "Captured region by region: graph_streams acts on each."
+    assert step.cuda_graph is not None
+    assert step.cuda_graph.skip_reasons == []
 
 
 def test_facts_of_regions_add_up() -> None:

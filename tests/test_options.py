@@ -28,6 +28,8 @@ def test_values_are_read_as_they_are_written() -> None:
     assert parse_options(texts) == Options(horizontal_fusion=False, max_fused_loops=7, num_warps=8)
     assert parse_options({"num_warps": 2, "memory_reuse": False}) == Options(num_warps=2, memory_reuse=False)
     assert parse_options({}) == DEFAULTS
+    assert parse_options({"graph_buckets": [8, 16]}) == parse_options({"graph_buckets": "8,16"})
+    assert parse_options({"graph_buckets": "8, 16"}).bucket_sizes == (8, 16)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,10 @@ def test_values_are_read_as_they_are_written() -> None:
         ("num_warps", "many", "The option num_warps takes one of 0, 1, 2, 4, 8, 16, not 'many'."),
         ("num_warps", True, "The option num_warps takes one of 0, 1, 2, 4, 8, 16, not 'True'."),
         ("max_fused_loops", "0", "The option max_fused_loops takes a whole number from 1 to 1024, not '0'."),
+        ("graph_buckets", "8,many", "The option graph_buckets takes whole numbers from 1 on with commas between them, "
+         "not '8,many'."),
+        ("graph_buckets", [0], "The option graph_buckets takes whole numbers from 1 on with commas between them, "
+         "not '[0]'."),
         ("memory_reuse", "maybe", "The option memory_reuse takes true or false, not 'maybe'."),
         ("warps", "4", "The compiler fusescope has no option 'warps'."),
     ],

@@ -28,6 +28,8 @@ def prepare_step(compilation: Compilation, mode: str) -> Step:
         compiled=compilation.compiled,
         whole=is_whole(report),
         observer=compilation.observer,
+        options=compilation.options,
+        dynamic=compilation.dynamic,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from compiler import collectives
 from compiler.lowering.registry import rule_for
 from compiler.report import ExternReason
 
@@ -67,6 +68,8 @@ def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str]
         return ExternReason.NO_LOWERING, f"{getattr(node.target, '__name__', node.target)} is no ATen op"
     if node.target is torch.ops.aten._local_scalar_dense.default:
         return ExternReason.HOST_SYNC, "reads a value back to the CPU"
+    if collectives.is_collective(node.target):
+        return ExternReason.COLLECTIVE, collectives.detail_of(node.target)
     detail = library_detail(node)
     if detail:
         return ExternReason.LIBRARY_IS_FASTER, detail
@@ -186,6 +189,7 @@ def _returns_alias(node: torch.fx.Node) -> bool:
 
 
 def has_effects(node: torch.fx.Node) -> bool:
-    """Whether the call does something that its results do not show (a check, a print, a custom op with effects)."""
+    """Whether the call does something that its results do not show (a check, a print, a custom op with effects, a
+    message to another process)."""
     schema = getattr(node.target, "_schema", None)
-    return schema is None or not schema.returns
+    return schema is None or not schema.returns or collectives.is_collective(node.target)

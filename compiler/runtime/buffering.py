@@ -37,7 +37,7 @@ class Buffering(IntEnum):
 WHY_COPIED: Mapping[Buffering, str] = {
     Buffering.MOVED: "It moved, and a library call that does more than copy reads it.",
     Buffering.UNPATCHABLE: "A library call that does more than copy reads it, and such inputs moved more than once.",
-    Buffering.ALL: "Inputs moved that the graph could not follow.",
+    Buffering.ALL: "Inputs moved that the graph could not follow, or the graph holds collectives.",
 }
 
 
@@ -54,10 +54,15 @@ class Variant(Protocol):
 
 
 def least_buffering(
-    inputs: Sequence[Any], variants: Sequence[Variant], static: Collection[int], uses: Sequence[InputUse]
+    inputs: Sequence[Any],
+    variants: Sequence[Variant],
+    static: Collection[int],
+    uses: Sequence[InputUse],
+    least: Buffering = Buffering.NONE,
 ) -> tuple[Buffering, list[int]]:
-    """The fewest inputs to copy that none of ``variants``, the graphs that could not serve them, copies."""
-    level = Buffering(min(max((graph.buffering + 1 for graph in variants), default=0), Buffering.ALL))
+    """The fewest inputs to copy, from ``least`` on, that none of ``variants``, the graphs that could not serve them,
+    copies."""
+    level = Buffering(min(max((graph.buffering + 1 for graph in variants), default=least), Buffering.ALL))
     buffered = _buffered(inputs, level, variants, static, uses)
     while level < Buffering.ALL and any(graph.copied == frozenset(buffered) for graph in variants):
         level = Buffering(level + 1)

@@ -82,6 +82,7 @@ class GraphedRegion:
         saved: frozenset[int] = frozenset(),
         capacity: int = 4,
         clone_outputs: bool = False,
+        least_buffering: Buffering = Buffering.NONE,
         varying: Collection[int] | None = None,
         forked: Forked | None = None,
         pool: GraphPool | None = None,
@@ -98,6 +99,7 @@ class GraphedRegion:
             saved: positions of the outputs that are saved for a backward and do not go to the user.
             capacity: signatures that keep their graphs.
             clone_outputs: return copies from the start.
+            least_buffering: which inputs are copied from the start.
             varying: positions whose sizes, strides, dtype or number may change from call to call; all of them where it
                 is None. The caller sees to it that the others' do not.
             forked: the same on several streams, tried at each capture and kept where its replay is faster.
@@ -112,6 +114,7 @@ class GraphedRegion:
         self._warmup = warmup
         self._capacity = capacity
         self._clone_all = clone_outputs
+        self._least_buffering = least_buffering
         self._cloned: set[int] = set()
         self._varying = varying
         self._forked = forked
@@ -258,7 +261,7 @@ class GraphedRegion:
             self._note(reason)
             return None
         variants = self._graphs.get(key, [])
-        buffering, buffered = least_buffering(inputs, variants, self._static, self._uses)
+        buffering, buffered = least_buffering(inputs, variants, self._static, self._uses, self._least_buffering)
         copied = {index: empty_with_layout(inputs[index]) for index in buffered}
         if copied and parts_shared_memory(inputs, copied, self._mutated):
             self._note(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from compiler.options import DEFAULTS, Options, parse_options
 from compiler.report import CudaGraph, SkipReason
 from compiler.runtime import capture
 from compiler.runtime.observe import Observer
@@ -134,7 +135,10 @@ class WholeGraphStep(Step):
 class RegionGraphsStep(Step):
     """Every compiled region behind its own CUDA Graph, with Dynamo and the user's own code between them."""
 
-    def __init__(self, iteration: Iteration, regions: list[PartitionedRegion], why_not_whole: SkipReason) -> None:
+    def __init__(
+        self, iteration: Iteration, regions: list[PartitionedRegion], why_not_whole: SkipReason | None
+    ) -> None:
+        """``why_not_whole`` is None where that was not tried."""
         super().__init__(iteration)
         self._regions = regions
         self._why_not_whole = why_not_whole
@@ -142,6 +146,8 @@ class RegionGraphsStep(Step):
     @property
     def cuda_graph(self) -> CudaGraph:
         merged = merge_facts([region.facts() for region in self._regions])
+        if self._why_not_whole is None:
+            return merged
         reasons = [self._why_not_whole, *merged.skip_reasons]
         return msgspec.structs.replace(merged, capturable=False, skip_reasons=reasons)
 
@@ -155,6 +161,8 @@ def prepare(
     compiled: Model | None = None,
     whole: bool | None = None,
     observer: Observer | None = None,
+    options: Mapping[str, Any] | None = None,
+    dynamic: bool = False,
 ) -> Step:
     """A step of ``model`` on ``inputs``, compiled and captured, ready to be timed.
 
@@ -163,17 +171,24 @@ def prepare(
         compiled: the model as Fusescope compiled it already.
         whole: whether ``compiled`` is one region with no Python between; None where that is not known.
         observer: that of the regions of ``compiled``; what they run is then joined to their steps.
+        options: of our compiler, by name; where some act on each region's graphs, regions are captured one by one.
+        dynamic: whether our compiler takes sizes as symbols.
 
     Raises:
         ValueError: no such mode.
     """
+    given = dict(options or {})
     if mode == "eager":
         return Step(Iteration(model, model, inputs, training=training))
     if mode == "compiled":
-        call = compiled if compiled is not None else torch.compile(model, backend=_own_backend())
+        call = compiled
+        if call is None:  # not "or": asking a compiled module for its truth would ask it for its length
+            call = torch.compile(model, backend=_own_backend(), options=given or None, dynamic=dynamic or None)
         return _first_call(Step(Iteration(call, model, inputs, training=training)))
     if mode == "graph":
-        return _prepare_graph(model, inputs, training, compiled if whole else None, whole, observer or Observer())
+        return _prepare_graph(
+            model, inputs, training, compiled if whole else None, whole, observer or Observer(), given, dynamic
+        )
     if mode == "inductor":
         return _first_call(Step(Iteration(torch.compile(model), model, inputs, training=training)))
     if mode == "inductor-graph":
@@ -206,17 +221,26 @@ def _prepare_graph(
     compiled: Model | None,
     whole: bool | None,
     observer: Observer,
+    given: Mapping[str, Any],
+    dynamic: bool,
 ) -> Step:
     """One graph of the whole iteration where nothing but GPU work is in it, else one for each region."""
     from torch._dynamo.exc import Unsupported
 
-    why_not = SkipReason("graph_break", "The model is several regions, with Python code between them.")
-    options: dict[str, Any] = {"observer": observer}
-    if whole is not False:
-        # "is not None": asking a compiled module for its truth would ask it for its length
+    from compiler.backend import session_for
+
+    several = "The model is several regions, with Python code between them."
+    why_not: SkipReason | None = SkipReason("graph_break", several)
+    options: dict[str, Any] = {**given, "observer": observer}
+    by_region = acting_on_regions(parse_options(given))
+    if by_region and whole is not False:
+        why_not = None
+    elif whole is not False:
         call = compiled
         if call is None:
-            call = torch.compile(model, backend=_own_backend(), fullgraph=True, options=options)
+            call = torch.compile(
+                model, backend=_own_backend(), fullgraph=True, options=options, dynamic=dynamic or None
+            )
         iteration = Iteration(call, model, inputs, training=training)
         try:
             iteration()
@@ -227,13 +251,22 @@ def _prepare_graph(
         except capture.CaptureRefused as refused:
             why_not = refused.reason
     regions: list[PartitionedRegion] = []
-    options |= {"cuda_graph": True, "on_graphed_region": lambda region: regions.append(region)}
-    call = torch.compile(model, backend=_own_backend(), options=options)
+    # One session for all regions, whose names then differ.
+    options |= {"session": session_for(given), "cuda_graph": True}
+    options |= {"on_graphed_region": lambda region: regions.append(region)}
+    call = torch.compile(model, backend=_own_backend(), options=options, dynamic=dynamic or None)
     step = RegionGraphsStep(Iteration(call, model, inputs, training=training), regions, why_not)
     # The first call compiles and captures, the second shows which regions are really replayed.
     _first_call(step, calls=2)
-    step.note = f"Captured region by region: {why_not.detail}"
+    why = f"{by_region} acts on each." if why_not is None else why_not.detail
+    step.note = f"Captured region by region: {why}"
     return step
+
+
+def acting_on_regions(options: Options) -> str:
+    """The graphs' options that were set and act on one region at a time, in words, or ""."""
+    names = ("graph_streams", "graph_buckets", "graph_capacity", "graph_collectives")
+    return ", ".join(name for name in names if getattr(options, name) != getattr(DEFAULTS, name))
 
 
 def _device_of(model: Model, inputs: Sequence[Any]) -> torch.device:

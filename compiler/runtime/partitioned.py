@@ -15,6 +15,7 @@ import msgspec
 import torch
 
 from compiler.codegen.wrapper import generate_concurrent, generate_piece, generate_return, input_names
+from compiler.collectives import has_collectives
 from compiler.independent_rows import Dependent, batch_of
 from compiler.ir import Buffer, Extern, TensorRef, symbol_names
 from compiler.lanes import lanes
@@ -23,7 +24,7 @@ from compiler.partitions import Piece, refused_steps, returned_names, split
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion
 from compiler.report import CudaGraph, GraphNode, SkipReason
-from compiler.runtime.buffering import InputUse
+from compiler.runtime.buffering import Buffering, InputUse
 from compiler.runtime.cuda_graph import Forked, GraphedRegion
 from compiler.runtime.executable import Call, Executable, Launcher, build
 from compiler.runtime.forked import CudaStreams, ForkedCall, Streams
@@ -43,6 +44,7 @@ class GraphSettings:
     capacity: int = 4
     streams: int = 1  # how many the steps of a region may be spread over where that is faster
     buckets: tuple[int, ...] = ()  # sizes of a batch that graphs are captured for; others are padded where that is safe
+    collectives: bool = False  # graphs may hold collectives: every process makes the same calls
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class PartitionedRegion:
         self._static = static
         self._mutated = mutated
         self._saved = frozenset() if returned is None else frozenset(range(returned, len(region.program.outputs)))
-        self._refused = refused_steps(region.steps, region.graph)
+        self._refused = refused_steps(region.steps, region.graph, capture_collectives=settings.collectives)
         self._parts: list[_Part] = []
         self._single: GraphedRegion | None = None
         self._padded: PaddedRegion | None = None
@@ -167,7 +169,14 @@ class PartitionedRegion:
         if not self._refused:
             uses = input_uses(region, self._placeholders, self._inputs, 0, len(region.steps))
             self._single = self._graphed(
-                self._whole, self._static, self._mutated, uses, self._saved, region.program.inputs, self._forked()
+                self._whole,
+                self._static,
+                self._mutated,
+                uses,
+                self._saved,
+                region.program.inputs,
+                forked=self._forked(),
+                steady=has_collectives(region.steps),
             )
             self._pad(self._single)
             return
@@ -192,7 +201,7 @@ class PartitionedRegion:
         region = self._region
         found = lanes(region.steps, self.settings.streams) if self.settings.streams > 1 else None
         device = next((b.device for b in region.program.inputs if b is not None), None)
-        if found is None or device is None or self._mutated:
+        if found is None or device is None or self._mutated or has_collectives(region.steps):
             return None
         common = (region.program, region.steps, region.plan, region.kernels)
 
@@ -238,7 +247,7 @@ class PartitionedRegion:
         outputs = enumerate(region.program.outputs)
         saved_names = {x.buffer.name for i, x in outputs if i in self._saved and isinstance(x, TensorRef)}
         saved = frozenset(i for i, name in enumerate(piece.makes) if name in saved_names)
-        graphed = self._graphed(run, static, mutated, uses, saved, inputs)
+        graphed = self._graphed(run, static, mutated, uses, saved, inputs, steady=has_collectives(steps))
         return _Part(piece, graphed, graphed, done_with)
 
     def _executable(
@@ -271,8 +280,12 @@ class PartitionedRegion:
         uses: Sequence[InputUse],
         saved: frozenset[int],
         inputs: Sequence[Buffer | None],
+        *,
         forked: Forked | None = None,
+        steady: bool,
     ) -> GraphedRegion:
+        """``steady``: capture anew for nothing that one process does and another does not: no input that moves and no
+        output that is kept."""
         return GraphedRegion(
             run,
             static,
@@ -280,6 +293,8 @@ class PartitionedRegion:
             uses=uses,
             saved=saved,
             capacity=max(self.settings.capacity, len(self.settings.buckets)),
+            clone_outputs=steady,
+            least_buffering=Buffering.ALL if steady else Buffering.NONE,
             varying=varying_inputs(inputs),
             forked=forked,
             pool=self.settings.pool,

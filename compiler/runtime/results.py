@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from compiler.collectives import COLLECTIVES, arrived
 from compiler.errors import CompileError
 
 
@@ -47,6 +48,8 @@ class Conform:
         if tensor.dtype is dtype and (not tensor.numel() or all(a == b or n == 1 for a, b, n in strides)):
             return tensor
         self.differed = True
+        if op.startswith(COLLECTIVES):
+            tensor = arrived(tensor)
         return _laid_out(tensor, size, stride, dtype)
 
 

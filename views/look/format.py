@@ -18,6 +18,7 @@ EXTERN_REASONS: dict[ExternReason, str] = {
     ExternReason.RANDOM: "It draws from the device's random generator.",
     ExternReason.HOST_SYNC: "It moves a value to the CPU, which waits for the GPU.",
     ExternReason.CPU_TENSOR: "It works on a CPU tensor while the region runs on the GPU.",
+    ExternReason.COLLECTIVE: "It moves data between processes.",
     ExternReason.TOO_SMALL_TO_HELP: "The work is too small for a generated kernel to help.",
 }
 
