@@ -19,6 +19,7 @@ if case == "broken":
     sys.exit(3)
 if case == "slow":
     time.sleep(60)
+(folder / "pid").write_text(str(os.getpid()))
 child.rows.write_text("prepared\\n")
 others = [lane / name for name in ("a", "b") for lane in folder.parent.parent.iterdir()]
 while not all((other / "rows").read_text() for other in others if other.exists()):
@@ -29,6 +30,9 @@ child.wait_for_turn()
 timed = folder.parent / "timed"
 assert not timed.exists()
 timed.touch()
+for mate in (p for p in folder.parent.iterdir() if (p / "pid").exists() and p != folder):
+    stat = Path("/proc", (mate / "pid").read_text(), "stat")
+    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "TZX", stat.read_text()
 time.sleep(0.1)
 timed.unlink()
 child.rows.open("a").write("timed " + " ".join(sys.argv[5:]) + "\\n")
@@ -110,11 +114,15 @@ def test_models_whose_peak_is_above_are_marked(monkeypatch: pytest.MonkeyPatch) 
 
 def test_cases_and_modes_of_a_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from bench_common import modes_of
+    from bench_common import children_of, modes_of
     from bench_rows import Row, markdown, ratios
 
     assert modes_of("relu_256M", ["graph", "moving@256M"]) == ["graph", "moving"]
     assert modes_of("mlp", ["graph", "moving@256M"]) == ["graph"]
+    asked = ["graph", "bound", "regions", "moving@256M"]
+    assert children_of("mlp", asked, apart=False) == {"mlp": ["graph", "bound", "regions"]}
+    assert children_of("mlp", asked, apart=True) == {"mlp@own": ["graph", "regions"], "mlp@inductor": ["bound"]}
+    assert children_of("mlp", ["bound"], apart=True) == {"mlp@inductor": ["bound"]}
     by_case = {
         "mlp": {m: Row("mlp", m, wall_us=w, cpu_us=c) for m, w, c in (("bound", 10, 1), ("graph", 11, 1))},
         "gpt2_training": {m: Row("gpt2_training", m, wall_us=w) for m, w in (("graph", 5), ("inductor-graph", 10))},
@@ -125,6 +133,7 @@ def test_cases_and_modes_of_a_benchmark(monkeypatch: pytest.MonkeyPatch) -> None
     rows = [row for found in by_case.values() for row in found.values()] + [Row("x", "graph", failure="out of | time")]
     text = markdown("T", "H", rows, ["graph", "bound", "inductor-graph"])
     assert "| mlp | 11.0 | 10.0 | - |" in text
+    assert "| mlp | graph | 11.0 | 1.0 | 0.0 | - | 0.0 |" in text, "kernels that were not counted"
     assert "out of \\| time" in text
 
 

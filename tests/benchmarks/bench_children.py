@@ -1,9 +1,10 @@
 """Cases in child processes, several at a time until they are ready to be timed, then timed one after another.
 
 Compiling takes the CPU for long and times nothing, so children do it side by side. A child that is ready says so and
-waits; while one is timed all others of its GPU wait. Where there are several GPUs, one child of each is timed at a
-time. What disturbs a search for the fastest configuration, another search or eager's own run, waits for a lock that
-all children of a GPU share. What is left to do afterwards and times nothing is again done side by side.
+waits; while one is timed all others of its GPU are stopped, with every process that they started, so that nothing of
+theirs runs. Where there are several GPUs, one child of each is timed at a time. What disturbs a search for the fastest
+configuration, another search or eager's own run, waits for a lock that all children of a GPU share. What is left to do
+afterwards and times nothing is again done side by side.
 
 ``run_each`` is for children that are never timed.
 """
@@ -15,6 +16,7 @@ import fcntl
 import functools
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -176,7 +178,15 @@ class _Running:
     def start(self, command: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
         self.child.folder.mkdir(parents=True)
         self.child.rows.touch()
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, cwd=cwd, env=environment, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, cwd=cwd, env=environment, text=True, start_new_session=True
+        )
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the child and what it started: compilers of its own, for one."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
 
     @property
     def is_gone(self) -> bool:
@@ -200,17 +210,22 @@ class _Running:
             self.process.stdin.flush()
 
     def time(self, limit: float) -> None:
-        """Give the child its turn."""
+        """Give the child its turn, which it has been stopped until and is again afterwards."""
+        self.signal(signal.SIGCONT)
         self.go_on()
         if not self.wait_for(TIMED, limit):
             self.end("Stopped while it was timed: its time was over.")
+        elif not self.is_gone:
+            self.signal(signal.SIGSTOP)
 
     def end(self, fate: str = "") -> None:
         if self.process is None:
             return
         if not self.is_gone:
-            _kill(self.process)
+            self.signal(signal.SIGKILL)
+            self.process.wait()
             self.fate = self.fate or fate
+        self.signal(signal.SIGCONT)  # what it leaves behind ends by itself, but not while it is stopped
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
@@ -247,6 +262,9 @@ def _wave(
         for running in late:  # before anybody is timed
             running.end(f"Not ready after {case_seconds:.0f} s, or the whole time was over.")
             yield running.result()
+        for running in wave:
+            if not running.is_gone:
+                running.signal(signal.SIGSTOP)
         ended: queue.SimpleQueue[_Running] = queue.SimpleQueue()
 
         def time_lane(lane: int) -> None:
@@ -273,6 +291,7 @@ def _wave(
                     running.end()
                 raise
         for running in waiting:
+            running.signal(signal.SIGCONT)
             running.go_on()
         for running in waiting:
             running.wait_for_end(min(time.monotonic() + case_seconds, deadline))

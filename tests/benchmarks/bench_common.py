@@ -7,6 +7,7 @@ crash or a time-out costs only the modes that were still to come.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -27,6 +28,9 @@ Cases = dict[str, Callable[[], tuple[Any, tuple[Any, ...], bool]]]
 
 LEAST_ITERATIONS = 50
 LAST_START = 0.7  # of a case's time: no mode is begun after that, for the process ends when the time is over
+WARM_SECONDS = 0.15  # of calls before those that count: a process that waited for its turn starts with cold caches
+INDUCTOR_MODES = frozenset(("inductor", "inductor-graph", "bound"))
+APART = "@"  # between a case and the compiler that a child prepares it with
 
 # "bound" is Inductor's kernels in one graph of the whole iteration with static inputs: what a replay can reach.
 # "regions" is torch.compile with our backend and a graph for each region, Dynamo's guards included; "moving" the same
@@ -41,6 +45,7 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
     """A step as ``compiler.runtime.modes`` makes it, and the two modes that only benchmarks have."""
     import torch
 
+    from compiler.runtime.capture import _side_stream
     from compiler.runtime.modes import Iteration, WholeGraphStep, prepare
 
     if mode in ("regions", "lean", "unguarded"):
@@ -54,9 +59,13 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
     if mode == "moving":
         return MovingStep(model, inputs, training)
     if mode == "bound":
+        device = torch.device("cuda", torch.cuda.current_device())
         iteration = Iteration(torch.compile(model), model, inputs, training=training)
-        iteration()
-        return WholeGraphStep(iteration, torch.device("cuda", torch.cuda.current_device()), model)
+        gc.collect()  # cycles keep earlier iterations' accumulators of gradients, which run on the stream they began on
+        with torch.cuda.stream(_side_stream(device.index)):
+            iteration()
+        torch.cuda.synchronize()
+        return WholeGraphStep(iteration, device, model)
     return prepare(mode, model, inputs, training=training)
 
 
@@ -128,7 +137,7 @@ def run_case(
     for row, step in prepared:
         try:
             with torch.compiler.set_stance(skip_guard_eval_unsafe=row.mode == "unguarded"):
-                step()
+                _warm(step)
                 record = measure(step, row.mode, least=LEAST_ITERATIONS)
             assert record.wall_us is not None
             row.wall_us, row.cpu_us, row.gpu_us = record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50
@@ -138,10 +147,21 @@ def run_case(
             row.failure = first_line(error)
         write(row)
     # Only now, for a profiler that has run once can leave every later launch slower.
+    if count_kernels:
+        child.end_turn()
     for row, step in prepared:
         if count_kernels and not row.failure:
             row.kernels = len(kernel_names(trace(step, row.mode)))
             write(row)
+
+
+def _warm(step: Callable[[], object]) -> None:
+    import torch
+
+    began = time.perf_counter()
+    while time.perf_counter() - began < WARM_SECONDS:
+        step()
+        torch.cuda.synchronize()
 
 
 def _prepare_case(
@@ -163,8 +183,8 @@ def _prepare_case(
     torch.set_float32_matmul_precision("high")
     # Each mode compiles the same code anew, and none may fall back to eager for having been compiled too often.
     torch._dynamo.config.recompile_limit = 64
+    model, inputs, training = cases[case]()
     with child.quiet():
-        model, inputs, training = cases[case]()
         eager = outputs_of(prepare_mode("eager", model, inputs, training))
         exact, exact_failure = None, ""
         try:
@@ -212,29 +232,48 @@ def modes_of(case: str, modes: Sequence[str]) -> list[str]:
     return [mode for mode, _, word in split if word in case]
 
 
+def children_of(case: str, modes: Sequence[str], *, apart: bool) -> dict[str, list[str]]:
+    """The modes of a case by the child process that prepares them: one, or one for each compiler."""
+    wanted = modes_of(case, modes)
+    if not apart:
+        return {case: wanted}
+    parts = {
+        "own": [m for m in wanted if m not in INDUCTOR_MODES],
+        "inductor": [m for m in wanted if m in INDUCTOR_MODES],
+    }
+    return {f"{case}{APART}{name}": part for name, part in parts.items() if part}
+
+
 def run_all(
     script: str, cases: Sequence[str], modes: Sequence[str], options: argparse.Namespace
 ) -> Iterator[list[Row]]:
-    """The rows of each case, from a child process.
+    """The rows of each case, from child processes.
 
     A case or the whole may run out of time; what is missing is said in its row.
     """
     began = time.perf_counter()
     arguments = ["--modes", ",".join(modes), "--case-seconds", str(options.case_seconds)]
     arguments += ["--no-kernels"] if options.no_kernels else []
-    for case, lines, fate in run_children(
+    children = {child: case for case in cases for child in children_of(case, modes, apart=options.apart)}
+    done: dict[str, dict[str, Row]] = {case: {} for case in cases}
+    missing = {case: sum(of == case for of in children.values()) for case in cases}
+    for child, lines, fate in run_children(
         script,
         arguments,
-        cases,
+        list(children),
         workers=options.workers,
         case_seconds=options.case_seconds,
         budget_seconds=options.budget_seconds,
         cwd=ROOT,
     ):
+        case = children[child]
+        found = {mode: Row(case, mode, failure=fate) for mode in children_of(case, modes, apart=options.apart)[child]}
         # A row is written again once its kernels are counted.
-        done = {row.mode: row for row in (Row(**json.loads(line)) for line in lines)}
-        print(f"{time.perf_counter() - began:6.1f} s  {case}", flush=True)
-        yield [done.get(mode, Row(case, mode, failure=fate)) for mode in modes_of(case, modes)]
+        done[case] |= {**found, **{row.mode: row for row in (Row(**json.loads(line)) for line in lines)}}
+        missing[case] -= 1
+        print(f"{time.perf_counter() - began:6.1f} s  {child}", flush=True)
+        if not missing[case]:
+            yield [done[case][mode] for mode in modes_of(case, modes)]
 
 
 def main(
@@ -248,6 +287,9 @@ def main(
         "--modes", default=",".join(modes), help=f"of {', '.join(MODES)}; MODE@WORD for cases whose names contain WORD"
     )
     parser.add_argument("--workers", type=int, default=1, help="cases prepared at the same time; each is timed alone")
+    parser.add_argument(
+        "--apart", action="store_true", help="a case's modes of each compiler in a process of their own"
+    )
     parser.add_argument("--no-kernels", action="store_true", help="do not count kernels, which takes a trace of each")
     parser.add_argument("--case-seconds", type=float, default=case_seconds, help="to be ready, and again to be timed")
     parser.add_argument("--budget-seconds", type=float, default=budget)
@@ -258,7 +300,7 @@ def main(
     if unknown := {mode.partition("@")[0] for mode in chosen_modes} - set(MODES):
         parser.error(f"unknown modes: {', '.join(sorted(unknown))}")
     if options.child:
-        child = Child(options.child, options.child_folder)
+        child, case = Child(options.child, options.child_folder), options.child.partition(APART)[0]
         with child.rows.open("a") as output:
 
             def write(row: Row) -> None:
@@ -266,9 +308,9 @@ def main(
                 output.flush()
 
             run_case(
-                options.child,
+                case,
                 cases,
-                modes_of(options.child, chosen_modes),
+                children_of(case, chosen_modes, apart=options.child != case)[options.child],
                 write,
                 child,
                 prepare_seconds=options.case_seconds * LAST_START,
@@ -287,7 +329,7 @@ def main(
     plain_modes = list(dict.fromkeys(mode.partition("@")[0] for mode in chosen_modes))
     rows: list[Row] = []
     for done in run_all(script, chosen, chosen_modes, options):
-        rows += done
+        rows = sorted([*rows, *done], key=lambda row: chosen.index(row.case))
         write_results(options.folder, name, title, rows, plain_modes)  # what is done is kept, whatever comes
     print((options.folder / f"{name}.md").read_text())
     return 0 if all(row.equal is not False for row in rows) else 1

@@ -19,7 +19,7 @@ class Row:
     wall_us: float = 0.0
     cpu_us: float = 0.0
     gpu_us: float = 0.0
-    kernels: int = 0
+    kernels: int | None = None  # where they were counted
     compile_s: float = 0.0
     error: float = 0.0
     eager_error: float = 0.0
@@ -83,9 +83,10 @@ def markdown(title: str, header: str, rows: Sequence[Row], modes: Sequence[str])
         if row.failure:
             lines.append(f"| {row.case} | {row.mode} | - | - | - | - | - | - | - | - | {_cell(row.failure)} |")
             continue
+        kernels = "-" if row.kernels is None else row.kernels
         equal = {None: "not compared", True: "yes", False: "**no**"}[row.equal]
         lines.append(
-            f"| {row.case} | {row.mode} | {row.wall_us:.1f} | {row.cpu_us:.1f} | {row.gpu_us:.1f} | {row.kernels} "
+            f"| {row.case} | {row.mode} | {row.wall_us:.1f} | {row.cpu_us:.1f} | {row.gpu_us:.1f} | {kernels} "
             f"| {row.compile_s:.1f} | {row.error:.1e} | {row.eager_error:.1e} | {equal} | {_cell(row.note)} |"
         )
     return "\n".join(lines) + "\n"
