@@ -131,12 +131,14 @@ def run_case(
     from compiler.runtime.timing import measure
     from compiler.runtime.trace import kernel_names, trace
 
-    prepared = _prepare_case(case, cases, modes, write, child, prepare_seconds)
+    training, prepared = _prepare_case(case, cases, modes, write, child, prepare_seconds)
     torch.cuda.empty_cache()
     child.wait_for_turn()
     for row, step in prepared:
         try:
-            with torch.compiler.set_stance(skip_guard_eval_unsafe=row.mode == "unguarded"):
+            unguarded = torch.compiler.set_stance(skip_guard_eval_unsafe=row.mode == "unguarded")
+            # A loop of inference enters no_grad once, not at every call.
+            with unguarded, torch.set_grad_enabled(training):
                 _warm(step)
                 record = measure(step, row.mode, least=LEAST_ITERATIONS)
             assert record.wall_us is not None
@@ -166,8 +168,11 @@ def _warm(step: Callable[[], object]) -> None:
 
 def _prepare_case(
     case: str, cases: Cases, modes: Sequence[str], write: Callable[[Row], None], child: Child, seconds: float
-) -> list[tuple[Row, Any]]:
-    """The modes that could be prepared, compared with eager. The others' rows are written, with their errors."""
+) -> tuple[bool, list[tuple[Row, Any]]]:
+    """Whether it is trained, and the modes that could be prepared, compared with eager.
+
+    The others' rows are written, with their errors.
+    """
     import torch
 
     from compiler.runtime.compare import compare_outputs, in_float64
@@ -217,7 +222,7 @@ def _prepare_case(
             traceback.print_exc()
             row.failure = first_line(error)
             write(row)
-    return prepared
+    return training, prepared
 
 
 def first_line(error: BaseException) -> str:
