@@ -38,7 +38,7 @@ class Iteration:
     def __call__(self) -> Any:
         """The outputs, in training as a flat list, without autograd history; gradients are left in the parameters."""
         if not self._training:
-            if not torch.is_grad_enabled():  # so does who calls many times, for entering it takes a part of a small call
+            if not torch.is_grad_enabled():  # entering the context anew takes a part of a small call
                 return self._call(*self._inputs)
             with torch.no_grad():
                 return self._call(*self._inputs)
