@@ -31,7 +31,7 @@ _TAKEN_APART = (
     "glu glu_backward threshold native_dropout_backward logit logit_backward prelu_kernel "
     "_prelu_kernel _prelu_kernel_backward celu selu relu6 "
     "addcmul addcdiv lerp frac xlogy special_entr sinc logaddexp logaddexp2 "
-    "masked_fill_ select_backward slice_backward tril_indices triu_indices linspace eye "
+    "masked_fill_ select_backward slice_backward tril_indices triu_indices eye "
     "std std_mean aminmax norm linalg_vector_norm logsumexp "
     "_unsafe_index stack hstack vstack narrow_copy "
     "upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
@@ -39,7 +39,7 @@ _TAKEN_APART = (
 ).split()
 _KEPT_WHOLE = (
     "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max select_scatter slice_scatter "
-    "index_add index_copy index_fill multilabel_margin_loss_forward"
+    "index_add index_copy index_fill multilabel_margin_loss_forward linspace logspace"
 ).split()
 
 
@@ -83,6 +83,8 @@ def _table(random: str) -> dict[Any, Callable[..., Any]]:
     table.update(foreach_decompositions())
     kept = {getattr(aten, name) for name in _KEPT_WHOLE}
     table[aten.masked_scatter.default] = masked_scatter
+    table[aten.ldexp.Tensor] = ldexp
+    table[aten._unique.default] = unique
     if random == "kernel":
         distributions = get_decompositions([getattr(aten, name) for name in _DISTRIBUTIONS])
         table.update({op: _of_floats(rule) for op, rule in distributions.items()})
@@ -113,6 +115,18 @@ def masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) ->
     x, mask = torch.broadcast_tensors(x, mask)
     number = (mask.reshape(-1).cumsum(0) - 1).clamp(min=0).reshape(mask.shape)
     return torch.where(mask, source.reshape(-1)[number], x)
+
+
+def ldexp(x: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
+    """x * 2 ** exponent in the dtype that eager gives it; what torch announces is another for a few pairs of dtypes."""
+    two = 2.0 if not (x.is_floating_point() or x.is_complex()) else x.new_full((), 2.0)
+    return x * torch.pow(two, exponent)
+
+
+def unique(x: torch.Tensor, is_sorted: bool = True, return_inverse: bool = False) -> Any:
+    """The op's newer form, of which every torch knows that its result's size depends on data (2.11 takes the older one
+    to find as many elements as among zeros)."""
+    return aten._unique2.default(x, is_sorted, return_inverse)[:2]
 
 
 def _random_table() -> dict[Any, Callable[..., Any]]:

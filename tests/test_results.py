@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from compiler.backend import fusescope
 from compiler.errors import CompileError
 from compiler.memory import inputs_left_in_place
 from compiler.partitions import refused_steps
@@ -45,3 +46,17 @@ def test_an_input_that_is_read_by_its_place_in_memory_is_never_copied() -> None:
     assert inputs_left_in_place(region.program) == {name}
     assert f"(aligned({name})" in region.wrapper
     assert [reason.rule for reason in refused_steps(region.steps, region.graph).values()] == ["unsafe_op"]
+
+
+def test_the_gradient_of_a_fill_at_repeated_positions_is_eagers(fresh_dynamo: None) -> None:
+    # torch 2.11 announces for the positions' number what it would be among zeros
+    x, value = torch.randn(5, 5, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+    rows = torch.tensor([2, 1, 4, 2, 2])
+
+    def filled(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        return x.index_fill(-1, rows, value).sin()
+
+    weight = torch.randn(5, 5)
+    run = torch.compile(filled, backend=fusescope)
+    found = torch.autograd.grad(run(x, value), (x, value), weight)
+    torch.testing.assert_close(found, torch.autograd.grad(filled(x, value), (x, value), weight))

@@ -167,12 +167,12 @@ _register([aten.relu], KIND.DEFAULT, relu)
 
 @lower(aten.add, aten.sub)
 def add(scope: Scope, a: Any, b: Any, alpha: Any = 1) -> Lazy:
-    """a ± alpha * b; on booleans addition is "or"."""
+    """a ± alpha * b; on booleans addition is "or" and multiplication "and"."""
     name = scope.node.target.overloadpacket.__name__
 
     def body(dtype: torch.dtype, x: Value, y: Value) -> Value:
         if dtype is torch.bool:
-            return op("logical_or", dtype, x, y)
+            return op("logical_or", dtype, x, y) if alpha else x
         return op(name, dtype, x, y if alpha == 1 else op("mul", dtype, y, const(alpha, dtype)))
 
     return elementwise(scope, body, KIND.DEFAULT, (a, b))
