@@ -29,6 +29,8 @@ from typing import Any
 
 READY = "ready"
 TIMED = "timed"
+STOPPED = "T"  # as /proc has it
+STOP_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,17 @@ class _Running:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, number)
 
+    def stop(self) -> None:
+        """Stop the child and what it started; on a busy machine that takes until they would have run next."""
+        self.signal(signal.SIGSTOP)
+        limit = time.monotonic() + STOP_SECONDS
+        while not self.is_gone and self._state() != STOPPED and time.monotonic() < limit:
+            time.sleep(0.001)
+
+    def _state(self) -> str:
+        assert self.process is not None
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
     @property
     def is_gone(self) -> bool:
         return self.process is not None and self.process.poll() is not None
@@ -216,7 +229,7 @@ class _Running:
         if not self.wait_for(TIMED, limit):
             self.end("Stopped while it was timed: its time was over.")
         elif not self.is_gone:
-            self.signal(signal.SIGSTOP)
+            self.stop()
 
     def end(self, fate: str = "") -> None:
         if self.process is None:
@@ -264,7 +277,7 @@ def _wave(
             yield running.result()
         for running in wave:
             if not running.is_gone:
-                running.signal(signal.SIGSTOP)
+                running.stop()
         ended: queue.SimpleQueue[_Running] = queue.SimpleQueue()
 
         def time_lane(lane: int) -> None:
