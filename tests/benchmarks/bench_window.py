@@ -79,7 +79,7 @@ def click_to_source_ms(example: str, runs: int) -> list[float]:
         window._compile_example(f"example:{example}", False)
         wait(lambda: bool(shown) and bool(laid_out))
         window.workspace.select_unit(window.workspace.graph.regions[0].groups[0].name)
-        wait(lambda: "@triton.jit" in window.workspace.inspector.kernel_panel.code.toPlainText())
+        wait(lambda: "@triton.jit" in window.workspace.inspector.kernel_panel.code.text)
         times.append((time.perf_counter() - start) * 1e3)
     window.session.discard_changes()
     window.close()

@@ -329,10 +329,9 @@ def test_source_lines_have_heat_and_select_their_nodes(qtbot: QtBot, report: Rep
     panel.set_region("region_0")
     qtbot.waitUntil(lambda: bool(panel.heat), timeout=10_000)
     line = max(panel.heat, key=lambda number: panel.heat[number].us)
-    block = panel.code.document().findBlockByNumber(line - 1)
-    place = panel.code.blockBoundingGeometry(block).translated(panel.code.contentOffset())
+    place = panel.code.line_rect(line)
     with qtbot.waitSignal(panel.nodes_chosen, timeout=2_000) as told:
-        qtbot.mouseClick(panel.code.viewport(), LEFT, pos=QPoint(30, int(place.center().y())))
+        qtbot.mouseClick(panel.code.viewport(), LEFT, pos=QPoint(30, place.center().y()))
     assert told.args[0] == "region_0"
     assert told.args[1] == {node for _, node in panel.heat[line].nodes}
     panel.show_selection(Selection("region_0", "", "", frozenset(list(told.args[1])[:1])))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -16,7 +15,6 @@ from tests.gui.test_window import show
 from views.code.code_view import CodeView
 from views.code.kernel import KernelPanel, kernel_facts
 from views.code.kernel_lines import KernelLines
-from views.look.theme import dark, light
 from views.main_window import MainWindow
 from views.window.meter_bar import overall
 
@@ -30,12 +28,9 @@ def report() -> Report:
 
 def line_position(code: CodeView, line: int) -> QPoint:
     """The middle of a line's first characters in viewport pixels, scrolled into sight."""
-    cursor = QTextCursor(code.document().findBlockByNumber(line - 1))
-    code.setTextCursor(cursor)
-    code.centerCursor()
+    code.center_line(line)
     QApplication.processEvents()
-    area = code.cursorRect(cursor)
-    return QPoint(area.left() + 20, area.center().y())
+    return QPoint(code.gutter_width() + 20, code.line_rect(line).center().y())
 
 
 def opened(qtbot: QtBot, window: MainWindow, report: Report) -> tuple[KernelPanel, Kernel, Group]:
@@ -152,77 +147,6 @@ def test_look_ups_both_ways(report: Report) -> None:
             assert {lines.source_line(level, line) for line in partners} == {source}
     assert lines.source_line("ptx", 10**6) == lines.source_line("ptx", 0) == 0
     assert lines.partners("ptx", [0, 10**6]) == []
-
-
-def test_a_long_text_arrives_in_parts_and_whole(qtbot: QtBot) -> None:
-    code = CodeView(light())
-    qtbot.addWidget(code)
-    code.resize(600, 400)
-    code.show()
-    text = "\n".join(f"\tadd.f32 %f{i}, %f1, %f2;" for i in range(20_000))
-    code.set_code(text, "ptx")
-    assert (code.line_count, code.text) == (20_000, text)
-    assert code.blockCount() < 20_000, "the first lines are shown before the rest is there"
-    code.mark_lines([5, 19_990])
-    code.mark_lines([19_990])
-    qtbot.waitUntil(lambda: code.blockCount() == 20_000, timeout=20_000)
-    assert code.toPlainText() == text
-    assert code.marked_lines == [19_990]
-    qtbot.waitUntil(lambda: code.textCursor().blockNumber() == 19_989, timeout=2_000)
-    code.set_code("short", "ptx")
-    qtbot.wait(20)
-    assert code.toPlainText() == "short"
-
-
-def test_only_lines_on_screen_hold_colours(qtbot: QtBot) -> None:
-    code = CodeView(light())
-    qtbot.addWidget(code)
-    code.resize(600, 400)
-    code.show()
-    text = "\n".join(f"\tadd.f32 %f{i}, %f1, %f2;" for i in range(2_000)) + "\n"
-    code.set_code(text, "ptx")
-    qtbot.waitUntil(lambda: code.blockCount() == 2_001, timeout=20_000)
-    assert code.toPlainText() == text
-
-    def coloured() -> list[int]:
-        blocks = [code.document().findBlockByNumber(number) for number in range(code.blockCount())]
-        return [block.blockNumber() for block in blocks if block.layout().formats()]
-
-    for first in (0, 700, 1_500, 3):
-        code.verticalScrollBar().setValue(first)
-        QApplication.processEvents()
-        seen = coloured()
-        assert seen[0] == first
-        assert seen == list(range(first, first + len(seen)))
-        assert 5 < len(seen) < 60
-
-    def colour_of(line: int) -> QColor:
-        ranges = code.document().findBlockByNumber(line - 1).layout().formats()
-        return ranges[0].format.foreground().color()
-
-    assert colour_of(6) == light().syntax.keyword
-    code.set_theme(dark())
-    QApplication.processEvents()
-    assert coloured() == list(range(seen[0], seen[0] + len(coloured())))
-    assert colour_of(6) == dark().syntax.keyword
-
-
-def test_a_long_text_makes_way_for_another(qtbot: QtBot) -> None:
-    code = CodeView(light())
-    qtbot.addWidget(code)
-    code.show()
-    tab, mode = code.tabStopDistance(), code.document().defaultTextOption().wrapMode()
-    for prefix in "abc":
-        text = "\n".join(f"{prefix}{i}" for i in range(1_700))
-        code.set_code(text, "ptx")
-        assert code.toPlainText() == "\n".join(text.split("\n")[:200]), "nothing of the text before"
-        qtbot.waitUntil(lambda: code.blockCount() == 1_700, timeout=5_000)
-        assert code.toPlainText() == text
-    code.set_code("short", "ptx")
-    assert (code.toPlainText(), code.isReadOnly(), code.isUndoRedoEnabled()) == ("short", True, False)
-    assert (code.tabStopDistance(), code.document().defaultTextOption().wrapMode()) == (tab, mode)
-    assert code.document().defaultFont().family() == code.font().family()
-    qtbot.waitUntil(lambda: code.findChildren(QTextDocument) == [code.document()], timeout=5_000)
 
 
 def test_a_line_of_the_model_lights_up_its_kernel_lines_and_the_meter_says_how_many_do(

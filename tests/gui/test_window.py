@@ -84,7 +84,7 @@ def test_gallery_card_compiles_and_the_groups_source_is_on_screen(make_window: M
     code = window.workspace.inspector.kernel_panel.code
     kernel = report.kernel(group.kernel)
     assert kernel is not None
-    assert code.toPlainText() == kernel.source
+    assert code.text == kernel.source
     qtbot.waitUntil(lambda: is_seen(code), timeout=5_000)
 
 
@@ -129,9 +129,7 @@ def test_line_of_triton_selects_its_nodes(make_window: MakeWindow, qtbot: QtBot,
     window.workspace.select_unit(group.name)
     code = window.workspace.inspector.kernel_panel.code
     code.mark_lines([line])
-    block = code.document().findBlockByNumber(line - 1)
-    place = code.blockBoundingGeometry(block).translated(code.contentOffset())
-    qtbot.mouseClick(code.viewport(), LEFT, pos=QPoint(30, int(place.center().y())))
+    qtbot.mouseClick(code.viewport(), LEFT, pos=QPoint(30, code.line_rect(line).center().y()))
     assert window.workspace.selection.current.nodes == expected
     assert code.marked_lines
     assert line in code.marked_lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from compiler.report import Kernel
@@ -16,7 +15,6 @@ class KernelLines:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self._back: dict[str, dict[int, list[int]]] = {}
 
     @property
     def levels(self) -> list[str]:
@@ -37,16 +35,7 @@ class KernelLines:
 
     def partners(self, level: str, source_lines: Iterable[int]) -> list[int]:
         """The lines of ``level`` that came from any of ``source_lines``, in order."""
-        if level == SOURCE:
-            return sorted(line for line in set(source_lines) if line)
-        back = self._lines_by_source(level)
-        return sorted(line for source in set(source_lines) for line in back.get(source, ()))
-
-    def _lines_by_source(self, level: str) -> dict[int, list[int]]:
-        known = self._back.get(level)
-        if known is None:
-            known = self._back[level] = defaultdict(list)
-            for number, source in enumerate(self.kernel.ir_lines.get(level, ()), 1):
-                if source:
-                    known[source].append(number)
-        return known
+        wanted = set(source_lines) - {0}
+        if level == SOURCE or not wanted:
+            return sorted(wanted)
+        return [number for number, source in enumerate(self.kernel.ir_lines.get(level, ()), 1) if source in wanted]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
+from PySide6.QtCore import QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QShowEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.filters import Kept
@@ -25,18 +25,18 @@ class HeatView(CodeView):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         self._heat: dict[int, LineHeat] = {}
         self._figure = "time"
+        self._hottest = 0.0
         super().__init__(theme, parent)
 
     def set_heat(self, heat: dict[int, LineHeat]) -> None:
         """Times by line (1-based)."""
         self._heat = heat
-        self._place_gutter()
-        self._gutter.update()
+        self._compare()
 
     def show_figure(self, figure: str) -> None:
         """Heat by "time" or by "bytes"."""
         self._figure = figure
-        self._gutter.update()
+        self._compare()
 
     def heat_of(self, line: LineHeat) -> tuple[float, str]:
         """A line's figure, and as a text; what is estimated is marked ~."""
@@ -45,35 +45,29 @@ class HeatView(CodeView):
         mark = "~" if line.estimated_us > line.measured_us else ""
         return line.us, f"{mark}{fmt.microseconds(round(line.us, 2))}"
 
-    def reveal_line(self, line: int) -> None:
-        """Bring a line into sight."""
-        if not self._on_screen([line]):
-            self._show_line(line)
-
     def gutter_width(self) -> int:
         """Line numbers, and the times left of them."""
         return super().gutter_width() + _HEAT_WIDTH
 
-    def paint_gutter(self, event: QPaintEvent) -> None:
-        """Numbers, then bars and times over the free room on their left."""
-        super().paint_gutter(event)
-        hottest = max((self.heat_of(line)[0] for line in self._heat.values()), default=0.0)
-        if hottest <= 0:
+    def paint_gutter(self, painter: QPainter, number: int, area: QRect) -> None:
+        """The number, then a bar and a time over the free room on its left."""
+        super().paint_gutter(painter, number, area)
+        heat = self._heat.get(number + 1)
+        figure, text = self.heat_of(heat) if heat is not None else (0.0, "")
+        if figure <= 0:
             return
-        theme = self._theme
-        with QPainter(self._gutter) as painter:
-            painter.setFont(theme.ui_font(8.5))
-            for block, top, height in self._visible_blocks():
-                heat = self._heat.get(block.blockNumber() + 1)
-                figure, text = self.heat_of(heat) if heat is not None else (0.0, "")
-                if figure <= 0:
-                    continue
-                share = figure / hottest
-                bar = QRectF(6, top + 1, max((_HEAT_WIDTH - 8) * share, 2.0), height - 2)
-                painter.fillRect(bar, mix(theme.surface, theme.cpu_curve, 0.16 + 0.42 * share))
-                painter.setPen(theme.text)
-                where = QRectF(10, top, _HEAT_WIDTH - 10, height)
-                painter.drawText(where, Qt.AlignmentFlag.AlignVCenter, text)
+        theme, share = self._theme, figure / self._hottest
+        bar = QRectF(6, area.top() + 1, max((_HEAT_WIDTH - 8) * share, 2.0), area.height() - 2)
+        painter.fillRect(bar, mix(theme.surface, theme.cpu_curve, 0.16 + 0.42 * share))
+        painter.setPen(theme.text)
+        painter.setFont(theme.ui_font(8.5))
+        where = QRectF(10, area.top(), _HEAT_WIDTH - 10, area.height())
+        painter.drawText(where, Qt.AlignmentFlag.AlignVCenter, text)
+        painter.setFont(self.font())
+
+    def _compare(self) -> None:
+        self._hottest = max((self.heat_of(line)[0] for line in self._heat.values()), default=0.0)
+        self.viewport().update()
 
 
 class SourcePanel(QWidget):

@@ -1,12 +1,11 @@
-"""Code cut into coloured spans: Pygments for Python, one regular expression a language for the IRs."""
+"""A line of an IR cut into coloured spans, by one regular expression a language."""
 
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 
 Span = tuple[int, int, str]  # start column, length, field of theme.Syntax
-Lines = list[list[Span]]
 
 _MLIR = r"""
 (?P<comment>//.*)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<decorator>[#@!][\w.$]+)|(?P<name>%[\w.$#:]+)
@@ -40,50 +39,12 @@ _DIFF = r"""
 _PATTERNS = {"diff": _DIFF, "ttir": _MLIR, "ttgir": _MLIR, "llir": _LLVM, "ptx": _PTX, "sass": _SASS, "amdgcn": _PTX}
 
 
-def line_spans(language: str, text: str) -> list[Span]:
-    """The spans of one line of an IR. A language without a pattern has none."""
+def line_spans(language: str, text: str, end: int) -> list[Span]:
+    """The spans of one line of an IR up to the column ``end``. A language without a pattern has none."""
     pattern = _pattern(language)
     if pattern is None:
         return []
-    return [(m.start(), m.end() - m.start(), m.lastgroup or "") for m in pattern.finditer(text)]
-
-
-@lru_cache(maxsize=64)
-def python_spans(text: str) -> Lines:
-    """The spans of every line of a Python text (Pygments, imported at the first call). Not to be changed."""
-    from pygments.lexers import PythonLexer
-
-    lines: Lines = [[]]
-    column = 0
-    for kind, value in PythonLexer(stripnl=False, ensurenl=False).get_tokens(text):
-        field = _field(str(kind))
-        for number, part in enumerate(value.split("\n")):
-            if number:
-                lines.append([])
-                column = 0
-            if field and part:
-                lines[-1].append((column, len(part), field))
-            column += len(part)
-    return lines
-
-
-def _field(kind: str) -> str:
-    for prefix, field in (
-        ("Token.Comment", "comment"),
-        ("Token.Keyword.Constant", "number"),
-        ("Token.Keyword", "keyword"),
-        ("Token.Operator.Word", "keyword"),
-        ("Token.Operator", "operator"),
-        ("Token.Literal.String", "string"),
-        ("Token.Literal.Number", "number"),
-        ("Token.Name.Decorator", "decorator"),
-        ("Token.Name.Function", "name"),
-        ("Token.Name.Class", "name"),
-        ("Token.Name.Builtin", "type"),
-    ):
-        if kind.startswith(prefix):
-            return field
-    return ""
+    return [(m.start(), m.end() - m.start(), m.lastgroup or "") for m in pattern.finditer(text, 0, end)]
 
 
 @cache
