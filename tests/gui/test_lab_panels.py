@@ -116,7 +116,7 @@ def test_what_a_trace_says_in_a_sentence() -> None:
     ]  # fmt: skip
     trace = Trace("compiled", "Test GPU", events, 100.0)
     assert busy_share(trace) == pytest.approx(0.4)
-    assert trace_sentence(trace) == "100 µs: 1 launch (5 µs of CPU) for 2 GPU operations; the GPU idles 60%."
+    assert trace_sentence(trace) == "100 µs, the GPU idles 60%: 1 launch (5 µs of CPU) for 2 GPU operations."
 
 
 def test_cuda_graph_overview_says_figures_and_leads_to_the_node(qtbot: QtBot, report: Report) -> None:

@@ -144,11 +144,15 @@ def headline(graph: CudaGraph) -> str:
     if graph.captured:
         parts = [f"Captured in {fmt.plural(graph.partitions, 'partition')}"]
         if graph.covered_kernels is not None and graph.covered_time is not None:
-            parts.append(f"{graph.covered_kernels:.1%} of kernels, {graph.covered_time:.1%} of GPU time inside")
-        return "; ".join(parts)
+            parts.append(f"{_share(graph.covered_kernels)} of kernels, {_share(graph.covered_time)} of GPU time")
+        return ": ".join(parts)
     if not graph.answered:
         return "Not captured: the log does not say whether it could be"
     return "Not captured: nothing would refuse it" if graph.capturable else "Not captured: it would be split or skipped"
+
+
+def _share(share: float) -> str:
+    return f"{share:.1%}".replace(".0%", "%")
 
 
 def _no_reasons(graph: CudaGraph) -> str:

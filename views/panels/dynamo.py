@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QStackedWidget, QVBoxLayout, QWidget
 
@@ -135,6 +136,11 @@ def _place(source: SourceLine | None) -> str:
     return f"{source.file}:{source.line}  {source.code.strip()}".strip() if source else ""
 
 
+def _short_place(source: SourceLine | None) -> str:
+    """For a narrow column: the folder would leave no room for the line."""
+    return _place(msgspec.structs.replace(source, file=source.file.rpartition("/")[2])) if source else ""
+
+
 def _target(source: SourceLine | None, known: dict[str, str]) -> str:
     """The line to go to, "" where the report has no text of its file."""
     return f"{source.file}:{source.line}" if source is not None and source.file in known else ""
@@ -149,10 +155,10 @@ def _break(found: GraphBreak, known: dict[str, str]) -> Finding:
 
 
 def _guard(guard: Guard, known: dict[str, str]) -> Record:
-    texts = (guard.kind or "–", guard.subject or "–", guard.code, _place(guard.source))
+    texts = (guard.kind or "–", guard.subject or "–", guard.code, _short_place(guard.source))
     return Record(texts, texts, _target(guard.source, known), guard.code)
 
 
 def _recompile(again: Recompile, known: dict[str, str]) -> Record:
-    texts = (again.function or "–", again.reason, _place(again.source))
+    texts = (again.function or "–", again.reason, _short_place(again.source))
     return Record(texts, texts, _target(again.source, known), again.reason)

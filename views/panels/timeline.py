@@ -122,6 +122,6 @@ def trace_sentence(trace: Trace) -> str:
     late = f" from {fmt.microseconds(before)} on" if before > 0.02 * trace.span_us else ""
     count = fmt.plural(len(launches), "launch").replace("launchs", "launches")
     return (
-        f"{fmt.microseconds(trace.span_us - before)}{late}: {count} ({fmt.microseconds(submit)} of CPU) for "
-        f"{fmt.plural(work, 'GPU operation')}; the GPU idles {idle:.0%}."
+        f"{fmt.microseconds(trace.span_us - before)}{late}, the GPU idles {idle:.0%}: {count} "
+        f"({fmt.microseconds(submit)} of CPU) for {fmt.plural(work, 'GPU operation')}."
     )

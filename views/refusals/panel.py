@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QShowEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QLineEdit, QTreeView, QVBoxLayout, QWidget
 
 from app.filters import Kept
@@ -14,7 +14,7 @@ from views.refusals.model import BYTES, RefusalsModel
 from views.tables.table_menu import add_table_menu
 from views.widgets.basic import as_panel, label
 
-_WIDTHS = (420, 100, 620)
+_PAIR, _BYTES, _REGION = 420, 100, 120  # pixels of the columns; the reason takes the rest
 _OPENED = 8  # a rule with at most so many pairs shows them at once
 
 
@@ -55,8 +55,6 @@ class RefusalsPanel(QWidget):
         header = self.tree.header()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
-        for section, width in enumerate(_WIDTHS):
-            self.tree.setColumnWidth(section, width)
         self.tree.sortByColumn(BYTES, Qt.SortOrder.DescendingOrder)
         add_table_menu(self.tree, self.model.csv_text)
         column.addWidget(self.tree, 1)
@@ -65,6 +63,19 @@ class RefusalsPanel(QWidget):
         self.filter.textChanged.connect(self._filter)
         self.model.modelReset.connect(self._arranged)
         self.tree.selectionModel().currentRowChanged.connect(self._chosen)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The columns share the new room."""
+        super().resizeEvent(event)
+        self._share_room()
+
+    def _share_room(self) -> None:
+        """The reason gets what the pairs leave, so that there is nothing to scroll to."""
+        room = self.tree.viewport().width()
+        pair = min(_PAIR, max(room * 2 // 5, 200))
+        region = 0 if self.tree.isColumnHidden(3) else _REGION
+        for section, width in enumerate((pair, _BYTES, max(room - pair - _BYTES - region, 160))):
+            self.tree.setColumnWidth(section, width)
 
     def set_theme(self, theme: Theme) -> None:
         """The stylesheet colours everything here."""
@@ -94,6 +105,7 @@ class RefusalsPanel(QWidget):
         if report is not None and report is not self._filled:
             self._filled = report
             self.tree.setColumnHidden(3, len(report.regions) < 2)
+            self._share_room()
             self.model.set_report(report)
 
     def _filter(self, text: str) -> None:

@@ -27,6 +27,7 @@ from views.run.facets import Curve, Facet, facets
 from views.run.record import RunRecord, Times, mode_title
 
 _HEAD = 24.0  # titles and keys above the plots
+_NAMES = 15.0  # more where modes follow one another
 _NEAR = 9.0  # pixels around an outlier's mark that count as on it
 _LEAST_SPAN = 20
 _ENOUGH = 2000
@@ -119,12 +120,17 @@ class RunPlot(Chart):
         low, high = self._limits
         width = (area.width() - LEFT - 8 - gap * (len(self._shown) - 1)) / max(len(self._shown), 1)
         for number, facet in enumerate(self._shown):
-            box = QRectF(area.left() + LEFT + number * (width + gap), area.top() + _HEAD + 4, width, 0)
+            box = QRectF(area.left() + LEFT + number * (width + gap), area.top() + self._head + 4, width, 0)
             box.setBottom(area.bottom() - BOTTOM)
             first, end = self._view or facet.span
             x = Scale(first, max(end, first + _LEAST_SPAN if self._view else first + 100), box.left(), box.right())
             made.append((box, x, Scale(low, high, box.bottom(), box.top(), self._log)))
         return made
+
+    @property
+    def _head(self) -> float:
+        """Pixels above the plots: titles and keys, and the names of what begins at marks."""
+        return _HEAD + (_NAMES if any(facet.marks for facet in self._shown) else 0.0)
 
     # Painting
 
@@ -146,6 +152,7 @@ class RunPlot(Chart):
                 _paint_curve(painter, curve, box, x, y)
             self._paint_outliers(painter, facet, box, x, y)
             painter.restore()
+            self._paint_names(painter, facet, box, x)
 
     def paint_marks(self, painter: QPainter, area: QRectF) -> None:
         """The iteration that was picked."""
@@ -172,7 +179,7 @@ class RunPlot(Chart):
 
     def _paint_head(self, painter: QPainter, facet: Facet, box: QRectF) -> None:
         theme = self.theme
-        left, top = box.left(), box.top() - _HEAD - 1
+        left, top = box.left(), box.top() - self._head - 1
         if facet.title:
             font = theme.ui_font(9.5)
             font.setWeight(QFont.Weight.DemiBold)
@@ -184,7 +191,9 @@ class RunPlot(Chart):
                 left += 15
             painter.setPen(theme.text)
             metrics = QFontMetricsF(font)
-            title = metrics.elidedText(facet.title, Qt.TextElideMode.ElideRight, box.right() - left)
+            # where it does not fit, its colour stands for it: the table beside has the names
+            fits = facet.color is None or metrics.horizontalAdvance(facet.title) <= box.right() - left
+            title = metrics.elidedText(facet.title if fits else "", Qt.TextElideMode.ElideRight, box.right() - left)
             painter.drawText(QRectF(left, top, box.right() - left, 16), Qt.AlignmentFlag.AlignVCenter, title)
             left += metrics.horizontalAdvance(title) + 18
         else:
@@ -204,17 +213,24 @@ class RunPlot(Chart):
             if right - left > metrics.horizontalAdvance("warm-up") + 6:
                 painter.setPen(theme.warning)
                 painter.drawText(QPointF(left + 3, box.bottom() - 5), "warm-up")
+        painter.setPen(QPen(theme.border, 1.0, Qt.PenStyle.DotLine))
+        for start, _ in facet.marks:
+            left = x.px(start)
+            painter.drawLine(QPointF(left, box.top()), QPointF(left, box.bottom()))
+        painter.restore()
+
+    def _paint_names(self, painter: QPainter, facet: Facet, box: QRectF, x: Scale) -> None:
+        """What begins at each mark, above the curves: a spike would strike a name through."""
+        painter.setFont(self.theme.ui_font(8.5))
+        painter.setPen(self.theme.muted)
+        metrics = QFontMetricsF(painter.font())
         free = box.left() - 1
         for start, name in facet.marks:
             left = x.px(start)
-            painter.setPen(QPen(theme.border, 1.0, Qt.PenStyle.DotLine))
-            painter.drawLine(QPointF(left, box.top()), QPointF(left, box.bottom()))
-            if left >= free:
-                painter.setPen(theme.muted)
-                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, box.right() - left - 6)
-                painter.drawText(QPointF(left + 4, box.top() + 12), shown)
-                free = left + metrics.horizontalAdvance(shown) + 12
-        painter.restore()
+            if box.right() > left >= free:
+                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, box.right() - left)
+                painter.drawText(QPointF(left, box.top() - 7), shown)
+                free = left + metrics.horizontalAdvance(shown) + 10
 
     def _paint_outliers(self, painter: QPainter, facet: Facet, box: QRectF, x: Scale, y: Scale) -> None:
         """Dots, or arrows at the top where they lie above the axis; what would cover each other is marked once."""

@@ -11,7 +11,7 @@ from views.tables.record_model import RecordModel, Swatch, side
 
 _PAD = 5
 _SWATCH, _AFTER_SWATCH = 10, 8
-_LETTER = 5  # pixels; of fewer letters than fit at this width none needs to be measured
+_LETTER = 10  # pixels, a wide capital's; of fewer letters than fit at this width none needs to be measured
 _SELECTED = QStyle.StateFlag.State_Selected
 
 

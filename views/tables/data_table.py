@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from views.tables.cells import RecordCells
 from views.tables.record_model import Column, Record, RecordModel, Swatch
 from views.tables.table_menu import add_table_menu, csv_text
+from views.tables.widths import shared_widths
 
 __all__ = ["Column", "DataTable", "Record", "Swatch"]
 
@@ -48,8 +49,10 @@ class DataTable(QTableView):
         header.setStretchLastSection(True)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setMinimumSectionSize(36)
-        for section, column in enumerate(columns):
-            self.setColumnWidth(section, column.width)
+        self._is_sharing = False
+        self._is_arranged = False  # the user has given a column a width: they are the user's from now on
+        header.sectionResized.connect(self._resized)
+        self.share_room()
         self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
         add_table_menu(self, self.csv_text)
         self.clicked.connect(self._tell)
@@ -74,6 +77,29 @@ class DataTable(QTableView):
         """What stands in place of rows where there are none."""
         self._empty = text
         self.viewport().update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The columns share the new room."""
+        super().resizeEvent(event)
+        self.share_room()
+
+    def share_room(self) -> None:
+        """Give the columns in sight their widths, unless the user has."""
+        if self._is_arranged:
+            return
+        header, columns = self.horizontalHeader(), self.records.columns
+        order = [header.logicalIndex(place) for place in range(len(columns))]
+        order = [section for section in order if not self.isColumnHidden(section)]
+        widths = shared_widths([columns[section] for section in order], self.viewport().width())
+        self._is_sharing = True
+        for section, width in zip(order, widths, strict=True):
+            self.setColumnWidth(section, width)
+        self._is_sharing = False
+
+    def _resized(self, section: int, before: int, after: int) -> None:
+        last = self.horizontalHeader().logicalIndex(len(self.records.columns) - 1)
+        if not self._is_sharing and before and after and section != last:  # the last one stretches by itself
+            self._is_arranged = True
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The rows, or why there are none."""

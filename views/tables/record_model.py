@@ -24,6 +24,7 @@ class Column:
     is_figure: bool = False
     tip: str = ""
     is_muted: bool = False
+    least: int = 0  # pixels that it may give way to where there is little room; 0: texts to some, figures not at all
 
 
 @dataclass(frozen=True)

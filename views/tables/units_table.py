@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import QRect, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPixmap, QResizeEvent
+from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from app.unit_errors import error_text
@@ -20,7 +20,7 @@ from views.widgets.basic import as_panel
 
 _COLUMNS = [
     Column("#", 30, True, "Position in the schedule", is_muted=True),
-    Column("Name", 108),
+    Column("Name", 108, least=108),
     Column("Time", 76, True, "Measured time where there is one; else estimated for the target and marked ~"),
     Column(
         "Wasted", 72, True,
@@ -48,6 +48,7 @@ class UnitsPanel(QWidget):
         self._theme = theme
         self._index: RegionIndex | None = None
         self._by_waste = False
+        self._leading: int | None = None  # the column that the graph's colours put first
         self._job: Job | None = None
         as_panel(self)
         column = QVBoxLayout(self)
@@ -69,24 +70,6 @@ class UnitsPanel(QWidget):
         self.table.moved.connect(self.unit_chosen)
         self.table.hovered.connect(self.unit_hovered)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """The columns share the new room."""
-        super().resizeEvent(event)
-        self._share_room()
-
-    def _share_room(self) -> None:
-        """As many whole columns as fit are in sight; the name takes what is left over."""
-        room = self.table.viewport().width()
-        header = self.table.horizontalHeader()
-        order = [header.logicalIndex(place) for place in range(len(_COLUMNS))]
-        widths = [0 if self.table.isColumnHidden(i) else _COLUMNS[i].width for i in order]
-        taken = widths[0] + widths[2]
-        for width in widths[3:]:
-            if taken + width + widths[_NAME] > room:
-                break
-            taken += width
-        self.table.setColumnWidth(_NAME, max(widths[_NAME], room - taken))
-
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
@@ -99,8 +82,7 @@ class UnitsPanel(QWidget):
         self._fill()
         if measured != self._by_waste:
             self._by_waste = measured
-            order = Qt.SortOrder.DescendingOrder if measured else Qt.SortOrder.AscendingOrder
-            self.table.sortByColumn(_WASTED if measured else 0, order)
+            self._sort_as_usual()
 
     def csv_text(self) -> str:
         """The rows as they are sorted and filtered, with plain figures."""
@@ -115,7 +97,15 @@ class UnitsPanel(QWidget):
         if column is not None and not self.table.isColumnHidden(column):
             header.moveSection(header.visualIndex(column), _NAME + 1)
             self.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
-        self._share_room()
+        elif header.sortIndicatorSection() == self._leading:
+            self._sort_as_usual()
+        self._leading = column
+        self.table.share_room()
+
+    def _sort_as_usual(self) -> None:
+        """What wastes most comes first; in launch order where nothing was measured."""
+        order = Qt.SortOrder.DescendingOrder if self._by_waste else Qt.SortOrder.AscendingOrder
+        self.table.sortByColumn(_WASTED if self._by_waste else 0, order)
 
     def show_unit(self, name: str) -> None:
         """Make ``name`` the current row, without the signal."""
@@ -132,7 +122,7 @@ class UnitsPanel(QWidget):
         self.table.index_shown = index
         if self.table.isColumnHidden(_ERROR) == bool(index.errors):
             self.table.setColumnHidden(_ERROR, not index.errors)
-            self._share_room()
+            self.table.share_room()
         if len(index.schedule) <= _AT_ONCE:
             self._show(index, _records(index, theme))
             return
