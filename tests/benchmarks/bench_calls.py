@@ -10,6 +10,7 @@ For each row, microseconds, the median and the least of many calls:
 - addresses, launch: the parts of ours that look whether tensors have moved, and that submit the CUDA Graph;
 - lean, unguarded: the whole call with Dynamo's leaner settings, and with those under
   ``torch.compiler.set_stance(skip_guard_eval_unsafe=True)``;
+- in place: the whole call of a module that was compiled by ``module.compile()``, without torch.compile's module around;
 - warm floor: the floor when nothing comes between two calls.
 
 Below the table the shares of single statements: of Dynamo's wrapper, and of what is ours; on a GPU also what single
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 GALLERY = ("relu_add_mul", "softmax", "layer_norm", "mlp", "resnet18", "mobilenet_v3", "gpt2", "bert_base")
 ANCHORS = "relu_add_mul_1M,layer_norm,rms_norm,sum_of_squares,mlp8_b16,resnet18,mobilenet,gpt2_b1,bert_b1"
-COLUMNS = ("total", "floor", "guards", "ours", "addresses", "launch", "lean", "unguarded", "warm floor")
+COLUMNS = ("total", "floor", "guards", "ours", "addresses", "launch", "lean", "unguarded", "in place", "warm floor")
 REPEATS = 1000
 BLOCK = 20  # calls of one kind in a row
 SETTLE = 3  # calls before them that are not counted
@@ -307,9 +308,13 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Found:
 
     meter = Meter(repeats)
 
-    def compiled(backend: Any, **settings: bool) -> Callable[[], object]:
+    def compiled(backend: Any, *, in_place: bool = False, **settings: bool) -> Callable[[], object]:
         with torch._dynamo.config.patch(settings):
-            call = torch.compile(with_own_code(model), backend=backend)
+            call = with_own_code(model)
+            if in_place:
+                call.compile(backend=backend)
+            else:
+                call = torch.compile(call, backend=backend)
             for _ in range(6):
                 call(*inputs)
         return lambda: call(*inputs)
@@ -332,8 +337,10 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Found:
         stamps = Stamps()
         with replaced(stamps, stamped_places()):
             watched = compiled(Ours([]))
+        in_place = {"in place": compiled(Ours([]), in_place=True)} if isinstance(model, torch.nn.Module) else {}
         times = meter(
             {
+                **in_place,
                 "total": call,
                 "floor": lambda: floor(*inputs),
                 "guards": guards_of(floor_model, inputs),
@@ -371,6 +378,11 @@ def _watch(
         inside = [at for label, at in points if not label.startswith(DYNAMO)]
         ours.append((inside[-1] - inside[0] - (len(inside) - 1) * cost) / 1e3)
     return shares(calls, cost), ours
+
+
+def median_and_least(values: Sequence[float]) -> str:
+    """A cell of the table."""
+    return f"{statistics.median(values):.1f} ({min(values):.1f})" if values else "-"
 
 
 def cases(words: Sequence[str]) -> Iterator[tuple[str, Any, Sequence[Any]]]:
@@ -416,7 +428,7 @@ def main() -> int:
         except Exception as error:  # the other rows are worth having
             lines.append(f"| {name}: {first_line(error)} " + "| - " * len(COLUMNS) + "|")
         else:
-            cells = (f"{statistics.median(found.times[c]):.1f} ({min(found.times[c]):.1f})" for c in COLUMNS)
+            cells = (median_and_least(found.times.get(column, [])) for column in COLUMNS)
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
             parts += ["", f"## {name}", "", "| statement | median | least |", "|---|---|---|"]
             parts += [f"| `{label}` | {median:.2f} | {least:.2f} |" for label, median, least in found.statements]
