@@ -148,9 +148,9 @@ def run_case(
             traceback.print_exc()
             row.failure = first_line(error)
         write(row)
-    # Only now, for a profiler that has run once can leave every later launch slower.
-    if count_kernels:
-        child.end_turn()
+    # What is left, if only to end, need not keep the others waiting. Kernels are counted only now, for a profiler that
+    # has run once can leave every later launch slower.
+    child.end_turn()
     for row, step in prepared:
         if count_kernels and not row.failure:
             row.kernels = len(kernel_names(trace(step, row.mode)))
