@@ -10,22 +10,29 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from tests.ops.records import CASES
+
 SHOWN_EXTERNS = 4
-CASES = ("passed", "failed", "refused", "skipped", "left_out", "uncompiled")
-
-
-def new_record(op: str) -> dict[str, Any]:
-    """An operator's record before its first case. The counts of ``CASES`` are of cases, "groups" and "externs" of
-    what they launched and called; "skips" counts the reasons for skipping."""
-    counts = dict.fromkeys(CASES, 0)
-    return {"op": op, "status": "skip", **counts, "groups": 0, "externs": {}, "failures": [], "skips": {}, "dtypes": []}
-
 
 
 def write_report(folder: Path, records: Sequence[dict[str, Any]], device: str, command: str) -> dict[str, Any]:
     """Write ``summary.json`` and ``table.md``; returns the summary."""
     records = sorted(records, key=lambda r: r["op"].lower())
     summary = summarize(records, device, command)
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    (folder / "table.md").write_text(markdown(records, summary))
+    return summary
+
+
+def write_merged(
+    folder: Path, records: Sequence[dict[str, Any]], parts: Sequence[Path], device: str
+) -> dict[str, Any]:
+    """As ``write_report``, of several folders as one: the device, date and versions are those of the folders' own."""
+    found = [json.loads(path.read_text()) for part in parts if (path := part / "summary.json").exists()]
+    records = sorted(records, key=lambda r: r["op"].lower())
+    summary = summarize(records, device, "; ".join(part["command"] for part in found))
+    if found:
+        summary.update({key: found[0][key] for key in ("device", "date", "versions")})
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
     (folder / "table.md").write_text(markdown(records, summary))
     return summary

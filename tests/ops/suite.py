@@ -2,28 +2,33 @@
 
     python -m tests.ops.suite --device cpu --jobs 2 -o out/ops          kernels in Triton's interpreter
     python -m tests.ops.suite --device cuda --jobs 14 -o out/ops-cuda --budget-seconds 240
+    python -m tests.ops.suite --report out/ops-0 out/ops-1 -o out/ops   the table of several shards
 
-Writes ``ops.jsonl`` (a line an operator, as they finish), ``summary.json`` and ``table.md`` into the folder. Run again
-with the same folder it goes on where it stopped. Exits with 1 where an operator failed.
+Writes ``ops.jsonl`` (an operator's record whenever more of it is done), ``summary.json`` and ``table.md`` into the
+folder. Run again with the same folder it goes on where it stopped. Exits with 1 where an operator failed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import queue
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.ops.report import new_record, write_report
+from tests.ops.processes import ROOT, Worker
+from tests.ops.records import Record, Unit, add_failure, add_outcome, judged, new_record, read_records
+from tests.ops.report import write_merged, write_report
 
-ROOT = Path(__file__).resolve().parents[2]
-OP_SECONDS = 300.0  # the most that one operator may take before it counts as hanging
+CASE_SECONDS = 300.0  # the most that one case may take before it counts as hanging
+FIRST_SECONDS = 10.0  # then an operator's other cases wait until every operator has had its turn
+SLICE_SECONDS = 30.0  # of a later turn
+MAX_ENDED = 3  # crashes and hangs of one operator; then its other cases are left out
 
 
 def main(arguments: list[str]) -> int:
@@ -37,23 +42,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--samples", type=int, default=5, help="of each operator and dtype")
     parser.add_argument("--all", action="store_true", help="all samples of each operator and dtype")
     parser.add_argument("--ops", default="", help="only these operators, by commas")
-    parser.add_argument("--budget-seconds", type=float, default=0, help="aim to finish in this time: fewer samples")
-    parser.add_argument("--op-seconds", type=float, default=OP_SECONDS, help="then an operator counts as hanging")
+    parser.add_argument("--budget-seconds", type=float, default=0, help="begin no more cases after this time")
+    parser.add_argument("--case-seconds", type=float, default=CASE_SECONDS, help="then a case counts as hanging")
+    parser.add_argument("--report", type=Path, nargs="+", help="run nothing: report these folders as one")
     parser.add_argument("-o", dest="folder", type=Path, default=ROOT / "out" / "ops")
     options = parser.parse_args(arguments)
-    samples = 1 << 30 if options.all else options.samples
     folder: Path = options.folder
     folder.mkdir(parents=True, exist_ok=True)
-    names = [n for n in options.ops.split(",") if n] or operator_names()
-    index, count = (int(part) for part in options.shard.split("/"))
-    names = names[index::count]
-    done = {record["op"] for record in read_records(folder)}
-    left = [n for n in names if n not in done]
-    print(f"{len(names)} operators, {len(names) - len(left)} of them done before", flush=True)
-    run_all(left, folder, options.device, samples, options.jobs, options.budget_seconds, options.op_seconds)
-    records = [r for r in read_records(folder) if r["op"] in set(names)]
-    command = "python -m tests.ops.suite " + " ".join(a for a in arguments if str(folder) not in a and a != "-o")
-    summary = write_report(folder, records, options.device, command.strip())
+    if options.report:
+        records = [judged(record) for record in read_records(options.report).values()]
+        summary = write_merged(folder, records, options.report, options.device)
+    else:
+        names = [n for n in options.ops.split(",") if n] or operator_names()
+        index, count = (int(part) for part in options.shard.split("/"))
+        names = names[index::count]
+        samples = 1 << 30 if options.all else options.samples
+        workers = [Worker(options.device, samples, options.case_seconds) for _ in range(options.jobs)]
+        known = read_records([folder])
+        records = run_all([known.get(n) or new_record(n) for n in names], folder, workers, options.budget_seconds)
+        command = "python -m tests.ops.suite " + " ".join(a for a in arguments if str(folder) not in a and a != "-o")
+        summary = write_report(folder, [judged(record) for record in records], options.device, command.strip())
     print(summary["sentence"])
     return 0 if summary["fail"] == 0 else 1
 
@@ -65,120 +73,85 @@ def operator_names() -> list[str]:
     return done.stdout.split()
 
 
-def read_records(folder: Path) -> list[dict[str, Any]]:
-    """What ``ops.jsonl`` holds; of several lines about one operator the last."""
-    path = folder / "ops.jsonl"
-    if not path.exists():
-        return []
-    found = {}
-    for line in path.read_text().splitlines():
-        record = json.loads(line)
-        found[record["op"]] = record
-    return list(found.values())
-
-
-def run_all(
-    names: Sequence[str], folder: Path, device: str, samples: int, jobs: int, budget: float, op_seconds: float
-) -> None:
-    """Run the operators in ``jobs`` worker processes; a line goes to ``ops.jsonl`` as each one is done."""
-    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for name in names:
-        waiting.put(name)
-    start = time.monotonic()
-    lock = threading.Lock()
+def run_all(records: Sequence[Record], folder: Path, workers: Sequence[Worker], budget: float) -> list[Record]:
+    """Run what is left of the operators; a line goes to ``ops.jsonl`` whenever a part of one is done."""
     with (folder / "ops.jsonl").open("a") as log:
+        turns = Turns(records, budget)
 
-        def share() -> float:
-            """An operator's part of the time that is left; most need less, so it may take more than its part."""
-            if not budget:
-                return op_seconds
-            rest = budget - (time.monotonic() - start)
-            return max(0.0, 1.5 * rest * jobs / (waiting.qsize() + jobs))
-
-        def save(record: dict[str, Any]) -> None:
-            with lock:
-                log.write(json.dumps(record) + "\n")
-                log.flush()
-                if record["status"] == "fail":
-                    first = record["failures"][0]
-                    print(f"{record['op']}: {first['kind']}: {first['case']}: {first['message']}", flush=True)
-
-        def serve() -> None:
-            worker = Worker(device, samples)
+        def serve(worker: Worker) -> None:
             try:
-                while True:
-                    try:
-                        name = waiting.get_nowait()
-                    except queue.Empty:
-                        return
-                    save(worker.run(name, min(share(), op_seconds), op_seconds))
+                while (turn := turns.take()) is not None:
+                    unit, seconds = turn
+                    start = time.monotonic()
+                    for message in worker.run(unit, seconds):
+                        line = turns.heard(unit, message, time.monotonic() - start)
+                        if line:
+                            log.write(line + "\n")
+                            log.flush()
             finally:
                 worker.stop()
 
-        threads = [threading.Thread(target=serve) for _ in range(min(jobs, max(len(names), 1)))]
+        threads = [threading.Thread(target=serve, args=(worker,)) for worker in workers]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+    return list(turns.records.values())
 
 
-class Worker:
-    """A worker process, replaced whenever it dies, hangs or has grown too large."""
+class Turns:
+    """Whose cases run next. Every operator gets a slice of time first; those with more cases come again, in halves
+    that run side by side, so that neither the many cases of one keep out another's nor end up in one process."""
 
-    def __init__(self, device: str, samples: int) -> None:
-        self._command = [sys.executable, "-m", "tests.ops.worker", "--device", device, "--samples", str(samples)]
-        self._process: subprocess.Popen[str] | None = None
+    def __init__(self, records: Sequence[Record], budget: float) -> None:
+        self.records = {record["op"]: record for record in records}
+        self._waiting: deque[Unit] = deque((r["op"], first, step) for r in records for first, step, _ in r["rest"])
+        self._running = 0
+        self._changed = threading.Condition()
+        self._end = time.monotonic() + budget if budget else float("inf")
+        print(f"{len(records)} operators, {sum(not r['rest'] for r in records)} of them done before", flush=True)
 
-    def run(self, name: str, seconds: float, limit: float) -> dict[str, Any]:
-        """One operator's record. ``seconds`` is what it should take, ``limit`` the most it may."""
-        process = self._started()
-        assert process.stdin is not None
-        process.stdin.write(json.dumps({"op": name, "seconds": seconds}) + "\n")
-        process.stdin.flush()
-        killer = threading.Timer(limit, process.kill)
-        killer.start()
-        start, at = time.monotonic(), name
-        try:
-            for message in self._messages(process):
-                at = message.get("at", at)
-                if "record" in message:
-                    if message["last"]:
-                        self.stop()
-                    return message["record"]
-        finally:
-            killer.cancel()
-        status = process.wait()
-        self._process = None
-        spent = time.monotonic() - start
-        hung = spent >= limit - 1
-        kind = "hang" if hung else "crash"
-        text = f"nothing came back in {limit:.0f} s" if hung else f"the process ended with {status}"
-        record = new_record(name)
-        record.update(status="fail", failed=1, seconds=round(spent, 2))
-        record["failures"].append({"case": at, "kind": kind, "message": text})
-        return record
+    def take(self) -> tuple[Unit, float] | None:
+        """The next unit and the seconds that it has, or None where nothing is left to do in time."""
+        with self._changed:
+            while True:
+                left = self._end - time.monotonic()
+                # An operator's first cases run even then: otherwise nothing would be known of it.
+                while self._waiting and left <= 0 and self._waiting[0][1] > 0:
+                    self._waiting.popleft()
+                if self._waiting:
+                    self._running += 1
+                    unit = self._waiting.popleft()
+                    return unit, max(0.0, min(SLICE_SECONDS if unit[1] else FIRST_SECONDS, left))
+                if not self._running:
+                    return None
+                self._changed.wait()
 
-    def stop(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-            self._process.wait()
-            self._process = None
-
-    def _started(self) -> subprocess.Popen[str]:
-        if self._process is None:
-            self._process = subprocess.Popen(
-                self._command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            next(self._messages(self._process))  # it is ready
-        return self._process
-
-    def _messages(self, process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
-        assert process.stdout is not None
-        for line in process.stdout:
-            yield json.loads(line)
+    def heard(self, unit: Unit, message: dict[str, Any], seconds: float) -> str:
+        """Take in what a worker says of a unit; the operator's line for the log where the unit's turn is over."""
+        op, first, step = unit
+        with self._changed:
+            record = self.records[op]
+            if "outcome" in message:
+                add_outcome(record, message["case"], message["outcome"])
+                if message["outcome"]["kind"] not in ("pass", "skip"):
+                    print(f"{message['case']['title']}: {message['outcome']['message']}", flush=True)
+                return ""
+            ended = message.get("ended")
+            if ended:
+                add_failure(record, ended["title"], ended["kind"], ended["message"])
+                record["ended"] += 1
+                print(f"{ended['title']}: {ended['message']}", flush=True)
+            record["seconds"] = round(record["seconds"] + seconds, 2)
+            record["rest"] = [part for part in record["rest"] if part[:2] != [first, step]]
+            if message["next"] is not None:
+                begin, left = message["next"], message["left"]
+                record["rest"] += [[begin, 2 * step, (left + 1) // 2], [begin + step, 2 * step, left // 2]]
+                if record["ended"] <= MAX_ENDED:
+                    self._waiting += [(op, begin, 2 * step), (op, begin + step, 2 * step)]
+            self._running -= 1
+            self._changed.notify_all()
+            return json.dumps(record)
 
 
 if __name__ == "__main__":

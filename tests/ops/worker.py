@@ -1,12 +1,13 @@
-"""Runs operators for the suite: names come in on stdin, one a line, and what became of them goes out as JSON lines.
+"""Runs operators for the suite: units of work come in on stdin, one a line, and what became of every case goes out as
+JSON lines.
 
-A process of its own, so that a crash or a hang costs one operator. Before each case it says which one, so that the
-suite can tell what crashed.
+A process of its own, so that a crash or a hang costs one case: before each it says which one.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import resource
@@ -15,10 +16,7 @@ import time
 import warnings
 from typing import Any, TextIO
 
-from tests.ops.report import new_record
-
 MAX_MEMORY_KB = 3_000_000  # past this the process asks to be replaced: compiled code piles up
-MAX_FAILURES_KEPT = 6
 
 
 def main(arguments: list[str]) -> int:
@@ -41,78 +39,48 @@ def main(arguments: list[str]) -> int:
 
     _say(answers, {"ready": True})
     for line in sys.stdin:
-        request = json.loads(line)
-        record = run_operator(request["op"], options.device, options.samples, request["seconds"], answers)
+        end = run_unit(json.loads(line), options.device, options.samples, answers)
         large = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > MAX_MEMORY_KB
         last = large or not gpu_works(options.device)
-        _say(answers, {"record": record, "last": last})
+        _say(answers, {**end, "last": last})
         if last:
             break
     return 0
 
 
-def run_operator(
-    name: str, device: str, samples: int, seconds: float, progress: TextIO | None = None
-) -> dict[str, Any]:
-    """All cases of an operator that begin within ``seconds``, as a record of the results.
+def run_unit(request: dict[str, Any], device: str, samples: int, answers: TextIO) -> dict[str, Any]:
+    """Run the operator's cases from ``first`` on, every ``step``-th, as long as they begin within ``seconds``.
 
-    The first sample of every dtype always runs, forward and backward.
+    The first sample of every dtype always runs, forward and backward. Returns the number of the next case, or None
+    where that was all, and how many are left.
     """
     from compiler.backend import default_target
     from compiler.options import parse_options
     from compiler.region import KernelLibrary
     from tests.ops.cases import cases_of, operators
     from tests.ops.running import Outcome, gpu_works, run_case
-    from tests.ops.tables import check_of, expected_refusals
+    from tests.ops.tables import check_of
 
-    op = operators()[name]
+    op = operators()[request["op"]]
+    first, step = request["first"], request["step"]
     untuned = parse_options({"autotune": False})  # timing configurations is no part of being right
     library = KernelLibrary(default_target(), binaries=device == "cuda", texts=False, options=untuned)
-    refusals = [row for row in expected_refusals() if row.op == name]
-    used = set()
-    record = new_record(name)
     start = time.monotonic()
-    for case in cases_of(op, device, samples):
-        optional = case.number > 0 or case.way not in ("forward", "backward")
-        late = optional and time.monotonic() - start > seconds
-        if late or not gpu_works(device):
-            record["left_out"] += 1
+    cases = enumerate(cases_of(op, device, samples))
+    for number, case in cases:
+        if number < first or (number - first) % step:
             continue
-        dtype = str(case.dtype).removeprefix("torch.")
-        if dtype not in record["dtypes"]:
-            record["dtypes"].append(dtype)
-        if progress is not None:
-            _say(progress, {"at": str(case)})
+        optional = case.number > 0 or case.way not in ("forward", "backward")
+        if (optional and time.monotonic() - start > request["seconds"]) or not gpu_works(device):
+            return {"next": number, "left": 1 + sum((later - first) % step == 0 for later, _ in cases)}
+        about = {"title": str(case), "dtype": str(case.dtype).removeprefix("torch."), "way": case.way}
+        _say(answers, {"number": number, "case": about})
         try:
             outcome = run_case(case, library, check_of(op.name))
         except Exception as error:
             outcome = Outcome("suite", f"the suite itself fails: {type(error).__name__}: {error}")
-        row = next((r for r in refusals if r.covers(name, dtype, case.way)), None)
-        expected = outcome.kind == "refused" and row is not None and row.error in outcome.message
-        record["groups"] += outcome.groups
-        record["uncompiled"] += not outcome.compiled
-        for target, count in outcome.externs.items():
-            record["externs"][target] = record["externs"].get(target, 0) + count
-        if expected:
-            record["refused"] += 1
-            used.add(row)
-        elif outcome.kind == "pass":
-            record["passed"] += 1
-        elif outcome.kind == "skip":
-            record["skipped"] += 1
-            record["skips"][outcome.message] = record["skips"].get(outcome.message, 0) + 1
-        else:
-            record["failed"] += 1
-            if len(record["failures"]) < MAX_FAILURES_KEPT:
-                record["failures"].append({"case": str(case), "kind": outcome.kind, "message": outcome.message})
-    for row in refusals:
-        if row not in used:
-            record["failed"] += 1
-            message = f"expected.toml says that it is refused ({row.error!r}), but it is not"
-            record["failures"].append({"case": name, "kind": "unexpected success", "message": message})
-    record["seconds"] = round(time.monotonic() - start, 2)
-    record["status"] = "fail" if record["failed"] else "pass" if record["passed"] or record["refused"] else "skip"
-    return record
+        _say(answers, {"outcome": dataclasses.asdict(outcome)})
+    return {"next": None, "left": 0}
 
 
 def _say(answers: TextIO, message: dict[str, Any]) -> None:
