@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from compiler.foreach import foreach_decompositions
 
@@ -49,6 +50,10 @@ _WRONGLY_TAKEN_APART = (aten.multilabel_margin_loss_forward.default,)
 _DISTRIBUTIONS = "exponential geometric cauchy log_normal uniform normal".split()
 
 
+# What eager computes in one kernel, in float32 for half floats, and torch takes apart without saying so.
+_ONE_KERNEL = (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default, aten.softshrink.default)
+
+
 def decomposition_table(random: str = "kernel") -> dict[Any, Callable[..., Any]]:
     """The decompositions for AOTAutograd, keyed by overload: a dictionary of the caller's own.
 
@@ -82,6 +87,7 @@ def _table(random: str) -> dict[Any, Callable[..., Any]]:
     table.update(get_decompositions(packets))
     table.update(foreach_decompositions())
     kept = {getattr(aten, name) for name in _KEPT_WHOLE}
+    table.update({op: _rounded_once(table[op]) for op in _ONE_KERNEL if op in table})
     table[aten.masked_scatter.default] = masked_scatter
     table[aten.ldexp.Tensor] = ldexp
     table[aten._unique.default] = unique
@@ -106,6 +112,22 @@ def _of_floats(rule: Callable[..., Any]) -> Callable[..., Any]:
         return NotImplemented if whole else rule(x, *args, **kwargs)
 
     return of_floats
+
+
+def _rounded_once(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule in float32 for half floats: its results alone are rounded, not what it computes on the way."""
+
+    def once(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if x.dtype not in (torch.float16, torch.bfloat16):
+            return rule(x, *args, **kwargs)
+        args, kwargs = pytree.tree_map_only(torch.Tensor, _widened, (args, kwargs))
+        return pytree.tree_map_only(torch.Tensor, lambda result: result.to(x.dtype), rule(x.float(), *args, **kwargs))
+
+    return once
+
+
+def _widened(x: torch.Tensor) -> torch.Tensor:
+    return x.float() if x.is_floating_point() else x
 
 
 def masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> Any:

@@ -272,3 +272,12 @@ def test_a_single_pass_writes_over_what_it_reads() -> None:
 
     region = check(function, torch.randn(300, 8), torch.randn(8, 40))
     assert "ext_mm" in region.plan.in_place.values()
+
+
+def test_a_loss_of_half_floats_is_rounded_once() -> None:
+    torch.manual_seed(2)
+    x, target = torch.randn(40, 3).bfloat16(), torch.randint(0, 3, (40,))
+    weight = torch.rand(3).bfloat16()
+    region = check(lambda x, t, w: F.nll_loss(x, t, weight=w), x, target, weight)
+    kernel = launches(region)[0].kernel.source
+    assert kernel.count(".to(tl.bfloat16)") == 1

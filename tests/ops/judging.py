@@ -79,6 +79,8 @@ def number_difference(result: Tensor, eager: Tensor, reference: Any) -> str:
     if not ours.numel():
         return ""
     tolerance = TOLERANCE.get(eager.dtype, 1e-4)
+    if _nearest(ours, truth):
+        return ""
     if not same(theirs, ours, fp64_ref=truth, tol=tolerance, equal_nan=True, log_error=lambda *_: None):
         stray = (result.double() - exact).abs() * finite
         return _worst(stray, result, eager)
@@ -92,6 +94,17 @@ def number_difference(result: Tensor, eager: Tensor, reference: Any) -> str:
         wrong[finite] = far
         return _first_wrong(wrong, result, eager)
     return ""
+
+
+def _nearest(result: Tensor, truth: Tensor) -> bool:
+    """Whether every half float is the one nearest to the truth, or the next to it. ``same`` asks for more than a dtype
+    has where eager happens to be exact."""
+    if result.dtype not in TOLERANCE:
+        return False
+    rounded = truth.to(result.dtype)
+    ours, theirs = result.view(torch.int16).int(), rounded.view(torch.int16).int()  # neighbours are one apart
+    beside = ((ours - theirs).abs() <= 1) & ((ours < 0) == (theirs < 0))
+    return bool((beside | (result == rounded)).all())
 
 
 def _fits(reference: Any, eager: Tensor, is_complex: bool) -> bool:

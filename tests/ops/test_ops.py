@@ -103,3 +103,33 @@ def test_rows_of_the_table_of_refusals_have_their_reasons() -> None:
     row = Refusal("svd", "error", "reason", dtype="float32")
     assert row.covers("svd", "float32", "backward")
     assert not row.covers("svd", "bfloat16", "backward")
+
+
+def test_a_result_as_near_as_its_dtype_can_be_is_right_however_exact_eager_is() -> None:
+    exact = torch.tensor([0.7383, -0.7930], dtype=torch.float64)
+    eager = exact.bfloat16()
+    near = torch.nextafter(eager, torch.zeros_like(eager))
+    assert number_difference(near, eager, exact) == ""
+    assert number_difference(torch.nextafter(near, torch.zeros_like(eager)), eager, exact)
+
+
+def test_memory_that_eager_has_not_written_is_not_judged() -> None:
+    from tests.ops.cases import Case
+    from tests.ops.running import Ran, _only_unwritten_differs
+
+    class Half:
+        """Writes the first two of four elements."""
+
+        op = staticmethod(lambda x: [torch.cat([x, torch.empty(2)])])
+        inplace_variant = None
+        name = "half"
+
+    class Sample:
+        """Its one call."""
+
+        input, args, kwargs = torch.ones(2), (), {}
+
+    case = Case(Half, torch.float32, 0, "forward", Sample)
+    found = lambda *numbers: Ran([torch.tensor(numbers)], [], [])  # noqa: E731
+    assert _only_unwritten_differs(case, found(1.0, 1.0, 5.0, 6.0), found(1.0, 1.0, torch.inf, 8.0), None)
+    assert not _only_unwritten_differs(case, found(2.0, 1.0, 5.0, 6.0), found(1.0, 1.0, 5.0, 6.0), None)
