@@ -66,6 +66,10 @@ def test_a_long_text_is_there_at_once_and_only_lines_on_screen_are_made(qtbot: Q
     assert not code.is_on_screen(19_990)
     code.mark_lines([19_990])
     assert code.is_on_screen(19_990)
+    seen = code.lines_on_screen()
+    for line in (seen[0] - 1, seen[0], seen[-1], seen[-1] + 1):
+        inside = 0 <= code.line_rect(line).center().y() < code.viewport().height()
+        assert (line in seen) == inside
     code.set_code("short", "ptx")
     assert (code.text, code.line_count, code.verticalScrollBar().maximum(), code.marked_lines) == ("short", 1, 0, [])
 

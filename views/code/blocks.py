@@ -17,6 +17,7 @@ from views.code.tokens import Span
 LINES = 8  # of a block: drawn at once where they have one colour
 _WINDOW = 512  # cells: a line is made ready from a multiple of them to another
 _COLOURED = 4_096  # columns of a line that have colours; what is longer than that is data
+_DIGITS = 3  # cells of the line numbers, at least
 _KEPT = 64  # blocks kept ready
 
 
@@ -28,6 +29,7 @@ class Block(NamedTuple):
 
     runs: list[tuple[str, QGlyphRun]]
     others: list[tuple[str, int, int, str]]  # colour, row, cell, text: characters that may come from another font
+    numbers: QGlyphRun | None  # the lines' numbers, in ``digits`` cells each; None where the font has not all figures
     widest: int  # cells of the widest line
 
 
@@ -38,6 +40,7 @@ class Blocks:
         self._lines = lines
         self._highlighter = highlighter
         self._glyphs = glyphs
+        self.digits = max(_DIGITS, len(str(len(lines))))
         self._made: dict[int, Block] = {}
         self._window = (0, _WINDOW)
 
@@ -57,7 +60,7 @@ class Blocks:
         block = self._made.get(number)
         if block is None:
             if len(self._made) >= _KEPT:
-                self._made.clear()
+                del self._made[next(iter(self._made))]  # the oldest; all at once would take a frame's time
             block = self._made[number] = self._make(number * LINES)
         return block
 
@@ -77,6 +80,28 @@ class Blocks:
             painter.setPen(colors[field])
             painter.drawText(QPointF(left + cell * glyphs.advance, top + row * glyphs.height + glyphs.ascent), text)
 
+    def draw_numbers(self, painter: QPainter, number: int, left: float, top: float) -> None:
+        """Draw the numbers of a block's lines, in the painter's pen."""
+        numbers, glyphs = self[number].numbers, self._glyphs
+        if numbers is not None:
+            painter.drawGlyphRun(QPointF(left, top + glyphs.ascent), numbers)
+            return
+        for row, figures in enumerate(self._figures(number * LINES)):
+            painter.drawText(QPointF(left, top + row * glyphs.height + glyphs.ascent), figures)
+
+    def _figures(self, first: int) -> list[str]:
+        lines = range(first + 1, min(first + LINES, len(self._lines)) + 1)
+        return [str(line).rjust(self.digits) for line in lines]
+
+    def _numbers(self, first: int) -> QGlyphRun | None:
+        figures = self._figures(first)
+        if not self._glyphs.can_draw(figures[0]):
+            return None
+        points = [
+            point for row in range(len(figures)) for point in self._glyphs.points(row, self.digits)[: self.digits]
+        ]
+        return self._glyphs.run(self._glyphs.indexes("".join(figures)), points)
+
     def _make(self, first: int) -> Block:
         plain: dict[str, tuple[list[int], list[QPointF]]] = {}
         others: list[tuple[str, int, int, str]] = []
@@ -88,7 +113,8 @@ class Blocks:
                 self._add_plain(plain, first + row, row, shown)
             else:
                 widest = max(widest, self._add_others(others, first + row, row, line))
-        return Block([(field, self._glyphs.run(*drawn)) for field, drawn in plain.items()], others, widest)
+        runs = [(field, self._glyphs.run(*drawn)) for field, drawn in plain.items()]
+        return Block(runs, others, self._numbers(first), widest)
 
     def _add_plain(self, plain: dict[str, tuple[list[int], list[QPointF]]], number: int, row: int, shown: str) -> None:
         """A line whose characters take one cell each, tabs aside, which are blanks in ``shown``."""

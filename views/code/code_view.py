@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from PySide6.QtCore import QEvent, QKeyCombination, QPointF, QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QKeyCombination, QRect, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
@@ -59,7 +59,6 @@ class CodeView(TextView):
         """Take the colours and font of ``theme``."""
         self._strong = mix(theme.surface, theme.selection, 0.16)
         self._light = mix(theme.surface, theme.selection, 0.07)
-        self._faint = mix(theme.muted, theme.surface, 0.35)
         self._veil = QColor(theme.surface)
         self._veil.setAlphaF(0.64)
         super().set_theme(theme)
@@ -76,8 +75,9 @@ class CodeView(TextView):
 
     def mark_lines(self, lines: Iterable[int], reveal: bool = True) -> None:
         """Highlight these lines (1-based), and scroll to the first where none of them is on screen."""
-        self._set_marked([line for line in lines if 1 <= line <= self.line_count])
-        if self._marked and reveal and not any(map(self.is_on_screen, self._marked)):
+        known = range(1, self.line_count + 1)
+        self._set_marked([line for line in lines if line in known])
+        if self._marked and reveal and self._marked_set.isdisjoint(self.lines_on_screen()):
             self.center_line(self._marked[0])
         self.viewport().update()
 
@@ -113,11 +113,6 @@ class CodeView(TextView):
         if not self.is_on_screen(line):
             self.center_line(line)
 
-    def gutter_width(self) -> int:
-        """Pixels that the line numbers take."""
-        digits = max(3, len(str(self.line_count)))
-        return round(self._advance * digits) + 22
-
     def line_back(self, number: int) -> QColor | None:
         """The colour of a marked or hinted line."""
         if number + 1 in self._marked_set:
@@ -133,15 +128,13 @@ class CodeView(TextView):
         return self._finder.found_in(number) if self._finder is not None else []
 
     def paint_gutter(self, painter: QPainter, number: int, area: QRect) -> None:
-        """A line's number, and a bar at those that are marked."""
+        """A bar at lines that are marked; their numbers and the caret's are clearer."""
         is_marked = number + 1 in self._marked_set
         if is_marked:
             painter.fillRect(QRect(0, area.top(), 3, area.height()), self._theme.selection)
-        is_current = self.hasFocus() and number == self.caret.place[0]
-        painter.setPen(self._theme.text if is_marked or is_current else self._faint)
-        figures = str(number + 1)
-        left = area.right() - 11 - self._advance * len(figures)
-        painter.drawText(QPointF(left, area.top() + self._ascent), figures)
+        if is_marked or (self.hasFocus() and number == self.caret.place[0]):
+            painter.setPen(self._theme.text)
+            self.draw_number(painter, number, area)
 
     def wants_key(self, event: QKeyEvent) -> bool:
         """Also those that search."""

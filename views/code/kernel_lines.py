@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import compress, count
 
 from compiler.report import Kernel
 
@@ -38,4 +39,5 @@ class KernelLines:
         wanted = set(source_lines) - {0}
         if level == SOURCE or not wanted:
             return sorted(wanted)
-        return [number for number, source in enumerate(self.kernel.ir_lines.get(level, ()), 1) if source in wanted]
+        belongs = map(wanted.__contains__, self.kernel.ir_lines.get(level, ()))
+        return list(compress(count(1), belongs))

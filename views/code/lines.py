@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-_CUT = 1_000_000  # characters cut into lines at once, about 1 ms
+_CUT = 250_000  # characters cut into lines at once, in less than 1 ms
 
 
 class Lines(Sequence[str]):
-    """The lines of ``text`` without their ends. Opening a text of any length takes no longer than one of 1 MB."""
+    """The lines of ``text`` without their ends. Opening a text of any length takes hardly longer than a short one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -39,4 +39,4 @@ class Lines(Sequence[str]):
         part = self.text[self._next : end if end >= 0 else None].split("\n")
         self._next = end + 1 if end >= 0 else len(self.text) + 1
         self._cut += part
-        self.longest = max(self.longest, *map(len, part), 0)
+        self.longest = max(self.longest, max(map(len, part)))

@@ -32,6 +32,7 @@ from views.code.pointer import Pointer
 from views.look.theme import Theme, mix
 
 _MARGIN = 4  # pixels around the text
+_BESIDE_NUMBERS, _BEHIND_NUMBERS = 22, 12  # pixels on both sides of the line numbers, and on the right
 _SIZES = (6.0, 28.0)  # points that zooming goes to
 _SIZE = 9.5
 _Key = QKeySequence.StandardKey
@@ -62,6 +63,7 @@ class TextView(QAbstractScrollArea):
         self._theme = theme
         fields = ("keyword", "name", "type", "string", "number", "comment", "decorator", "operator")
         self._colors: dict[str, QColor] = {field: getattr(theme.syntax, field) for field in fields} | {"": theme.text}
+        self._pale = mix(theme.muted, theme.surface, 0.35)
         self._measure()
 
     def set_text(self, text: str, language: str) -> None:
@@ -95,7 +97,13 @@ class TextView(QAbstractScrollArea):
 
     def is_on_screen(self, line: int) -> bool:
         """Whether the middle of a line can be seen."""
-        return 0 <= self.line_rect(line).center().y() < self.viewport().height()
+        return line in self.lines_on_screen()
+
+    def lines_on_screen(self) -> range:
+        """The lines whose middle can be seen."""
+        height = self._row_height
+        above = self.verticalScrollBar().value() - _MARGIN - height // 2
+        return range(max(-(-above // height), 0) + 1, (above + self.viewport().height() - 1) // height + 2)
 
     def center_line(self, line: int) -> None:
         """Stand at a line, in the middle of the view."""
@@ -107,8 +115,8 @@ class TextView(QAbstractScrollArea):
         self._tell_caret()
 
     def gutter_width(self) -> int:
-        """Pixels left of the text that do not scroll sideways."""
-        return 0
+        """Pixels left of the text, which the line numbers take and do not scroll sideways."""
+        return round(self._advance * self._blocks.digits) + _BESIDE_NUMBERS
 
     def place_at(self, at: QPointF) -> Place:
         """The place in the text that is nearest to a point of the viewport."""
@@ -169,7 +177,13 @@ class TextView(QAbstractScrollArea):
         return []
 
     def paint_gutter(self, painter: QPainter, number: int, area: QRect) -> None:
-        """Paint what is left of a line (from 0)."""
+        """Paint over what is left of a line (from 0): its number, in a pale colour."""
+
+    def draw_number(self, painter: QPainter, number: int, area: QRect) -> None:
+        """Draw a line's number again, in the painter's pen."""
+        figures = str(number + 1)
+        left = area.right() + 1 - _BEHIND_NUMBERS - self._advance * len(figures)
+        painter.drawText(QPointF(left, area.top() + self._ascent), figures)
 
     # events
 
@@ -286,25 +300,30 @@ class TextView(QAbstractScrollArea):
         )
         for number in numbers:
             self._paint_back(painter, number, number * self._row_height - scrolled)
-        for number in range(numbers.start // LINES, -(-numbers.stop // LINES)):
-            self._widen(self._blocks[number].widest)
-            top = number * LINES * self._row_height - scrolled
-            self._blocks.draw(painter, number, left, top, self._colors)
+        for block in _blocks_of(numbers):
+            self._widen(self._blocks[block].widest)
+            self._blocks.draw(painter, block, left, block * LINES * self._row_height - scrolled, self._colors)
         for number in numbers:
             if (veil := self.line_veil(number)) is not None:
                 top = number * self._row_height - scrolled
                 painter.fillRect(QRect(0, top, area.right() + 1, self._row_height), veil)
         if self.hasFocus() and self.caret.place[0] in numbers:
             painter.fillRect(self.place_rect(self.caret.place), self._theme.text)
-        if gutter:
-            painter.fillRect(QRect(0, area.top(), gutter, area.height()), self._theme.surface)
-            for number in numbers:
-                top = number * self._row_height - scrolled
-                place = QRect(0, top, gutter, self._row_height)
-                if (back := self.line_back(number)) is not None:
-                    painter.fillRect(place, back)
-                self.paint_gutter(painter, number, place)
+        self._paint_gutter(painter, numbers, scrolled)
         painter.end()
+
+    def _paint_gutter(self, painter: QPainter, numbers: range, scrolled: int) -> None:
+        gutter, height = self.gutter_width(), self._row_height
+        painter.fillRect(QRect(0, 0, gutter, self.viewport().height()), self._theme.surface)
+        for number in numbers:
+            if (back := self.line_back(number)) is not None:
+                painter.fillRect(QRect(0, number * height - scrolled, gutter, height), back)
+        painter.setPen(self._pale)
+        left = gutter - _BEHIND_NUMBERS - self._advance * self._blocks.digits
+        for block in _blocks_of(numbers):
+            self._blocks.draw_numbers(painter, block, left, block * LINES * height - scrolled)
+        for number in numbers:
+            self.paint_gutter(painter, number, QRect(0, number * height - scrolled, gutter, height))
 
     def _paint_back(self, painter: QPainter, number: int, top: int) -> None:
         theme, width = self._theme, self.viewport().width()
@@ -391,6 +410,10 @@ class TextView(QAbstractScrollArea):
     def _tell_caret(self) -> None:
         self.viewport().update()
         self.caret_moved.emit()
+
+
+def _blocks_of(lines: range) -> range:
+    return range(lines.start // LINES, -(-lines.stop // LINES))
 
 
 def _lines_of(event: QKeyEvent) -> int:
