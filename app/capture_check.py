@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compiler.report import ExternCall, ExternReason, NodeKind, Region, Report, SourceLine
+from compiler.report import ExternCall, ExternReason, Node, NodeKind, Region, Report, SourceLine
 
 
 class State(StrEnum):
@@ -142,20 +142,49 @@ def _sizes(region: Region) -> list[Check]:
 
 
 def _inputs(report: Report, region: Region) -> list[Check]:
+    """What it costs when the caller's tensors are elsewhere at the next call. Parameters and buffers stay."""
     if region.kind == "backward":
         return []
     nodes = [n for n in region.nodes if n.kind is NodeKind.PLACEHOLDER and n.op == "input" and n.outputs]
-    size = sum(info.bytes for node in nodes for info in node.outputs)
-    if not nodes:
-        return []
-    bandwidth = report.target.bandwidth_gbs  # 0 where the target's rates are not known
-    us = 2 * size / (bandwidth * 1e3) if bandwidth else 0.0
-    names = ", ".join(node.name for node in nodes[:4])
-    time = f" (about {us:.1f} µs, estimated)" if bandwidth else ""
-    detail = f"Where they move between calls, {_mb(size)} are copied before each replay{time}."
-    state = State.COSTS if us >= 1.0 else State.OK
-    advice = "Write new data into the same tensors with copy_." if state is State.COSTS else ""
-    return [Check(state, f"Inputs of {region.name}: {names}", detail, advice, region.name, nodes[0].name)]
+    read = _read_by_calls(region)
+    follows = report.compiler == "fusescope"  # Inductor's graphs copy every input
+    followed = [node for node in nodes if follows and node.name not in read]
+    copied = [node for node in nodes if node not in followed]
+    made = []
+    if followed:
+        detail = "Generated kernels alone read them, so where they move the graph is told the new address: no copy."
+        made.append(Check(State.OK, _named(followed, region), detail, region=region.name, node=followed[0].name))
+    if copied:
+        size = sum(info.bytes for node in copied for info in node.outputs)
+        bandwidth = report.target.bandwidth_gbs  # 0 where the target's rates are not known
+        us = 2 * size / (bandwidth * 1e3) if bandwidth else 0.0
+        time = f" (about {us:.1f} µs, estimated)" if bandwidth else ""
+        why = "Library calls read them: where" if follows else "Where"
+        detail = f"{why} they move between calls, {_mb(size)} are copied before each replay{time}."
+        state = State.COSTS if us >= 1.0 else State.OK
+        advice = "Write new data into the same tensors with copy_." if state is State.COSTS else ""
+        made.append(Check(state, _named(copied, region), detail, advice, region.name, copied[0].name))
+    return made
+
+
+def _named(nodes: list[Node], region: Region) -> str:
+    more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
+    return f"Inputs of {region.name}: {', '.join(node.name for node in nodes[:4])}{more}"
+
+
+def _read_by_calls(region: Region) -> set[str]:
+    """Nodes that library calls read, views of them included."""
+    inputs_of = {node.name: node.inputs for node in region.nodes}
+    within = {name for call in region.extern_calls for name in call.nodes}
+    grouped = {name for group in region.groups for name in group.nodes}
+    found: set[str] = set()
+    waiting = [name for call in within for name in inputs_of.get(call, [])]
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name not in grouped:  # what a kernel makes is no input any more
+            found.add(name)
+            waiting += inputs_of.get(name, []) if name not in within else []
+    return found
 
 
 def _gain(report: Report) -> list[Check]:

@@ -38,6 +38,7 @@ from compiler.runtime.executable import (
 )
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.results import Conform
+from compiler.static_inputs import aot_metadata, mark_static_inputs
 from compiler.targets import local_target, resolve
 from compiler.without_values import by_shape
 
@@ -137,7 +138,7 @@ def through_aot(
     direct: list[Any] = []
 
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        plain = needs_no_wrapper(_metadata(), graph, example_inputs)
+        plain = needs_no_wrapper(aot_metadata(), graph, example_inputs)
         run = compiler_of("inference")(_seeded(options, graph), inputs)
         if plain:
             direct.append(direct_call(run))
@@ -154,12 +155,6 @@ def through_aot(
     with wrong_rules_set_aside():
         wrapped = compiler(gm, example_inputs)
     return direct[0] if len(direct) == 1 else wrapped
-
-
-def _metadata() -> Any:
-    """What AOTAutograd found out about the graph that it is compiling, or None."""
-    context = TracingContext.try_get()
-    return context.fw_metadata if context is not None else None
 
 
 def _seeded(options: Options, graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -185,7 +180,8 @@ def _compiler(session: Session, kind: str, number: int) -> GraphCompiler:
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         # asked now, for graphs of other sizes are compiled when AOTAutograd has long forgotten
-        facts = _Facts(name, kind, static_inputs(graph, kind), _returned_outputs() if kind == "forward" else None)
+        static = mark_static_inputs(graph, kind)
+        facts = _Facts(name, kind, static, _returned_outputs() if kind == "forward" else None)
         if not any(isinstance(x, torch.SymInt) for x in symbolic_inputs(graph)):
             return boxed(_build(session, graph, facts).run)
         try:
@@ -292,7 +288,7 @@ def _graphed(
 
 def _returned_outputs() -> int | None:
     """How many of a forward's outputs go to the user; those after them are saved for the backward."""
-    return getattr(_metadata(), "num_forward_returns", None)
+    return getattr(aot_metadata(), "num_forward_returns", None)
 
 
 def boxed(run: Region) -> Region:
@@ -374,19 +370,6 @@ def launchers_of(region: CompiledRegion, library: KernelLibrary) -> dict[str, La
 def as_captured(region: CompiledRegion) -> Region:
     """What runs the region's captured graph op by op."""
     return emptying(lambda args: tuple(by_shape(region.graph, args)))
-
-
-def static_inputs(graph: torch.fx.GraphModule, kind: str) -> frozenset[int]:
-    """Positions of parameters and buffers among a graph's inputs: their addresses stay.
-
-    In a backward graph these are the saved ``primals`` that were static in the forward.
-    """
-    indices = list(getattr(_metadata(), "static_input_indices", None) or [])
-    if kind != "backward":
-        return frozenset(indices)
-    static_names = {f"primals_{i + 1}" for i in indices}
-    placeholders = [n for n in graph.graph.nodes if n.op == "placeholder"]
-    return frozenset(i for i, node in enumerate(placeholders) if node.name in static_names)
 
 
 def mutated_inputs(graph: torch.fx.GraphModule) -> frozenset[int]:

@@ -17,6 +17,7 @@ from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion, KernelLibrary, kind_of, launch_counts
 from compiler.schedule import Launch
 from compiler.sizes import Size
+from compiler.static_inputs import is_static
 
 
 def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
@@ -145,7 +146,7 @@ def _op_name(node: torch.fx.Node, region_kind: str) -> str:
             return "tangent"
         if region_kind == "backward" and not node.name.startswith("primals"):
             return "saved"
-        return "parameter" if isinstance(node.meta.get("val"), torch.nn.Parameter) else "input"
+        return "parameter" if is_static(node) else "input"
     if node.op in ("get_attr", "output"):
         return node.op
     if node.target is operator.getitem:

@@ -98,7 +98,7 @@ class Node(msgspec.Struct, omit_defaults=True):
 
     name: str
     kind: NodeKind
-    op: str  # "aten.add.Tensor"; for placeholders "input", "parameter", "buffer", "tangent", "saved"
+    op: str  # "aten.add.Tensor"; for placeholders "input", "parameter" (or buffer), "tangent", "saved"
     inputs: list[str] = []
     args: str = ""  # the call as text, with node names for tensors
     outputs: list[TensorInfo] = []

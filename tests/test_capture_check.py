@@ -63,6 +63,22 @@ def test_graph_breaks_and_changing_sizes(report: Report) -> None:
     assert not any(check.title == "Nothing refuses capture" for check in checks)
 
 
+@pytest.mark.parametrize(("compiler", "said"), [("fusescope", "Library calls read them"), ("inductor", "Where they")])
+def test_inputs_that_library_calls_read_are_copied(report: Report, compiler: str, said: str) -> None:
+    report.compiler = compiler
+    (check,) = [check for check in capture_checks(report) if check.title.startswith("Inputs of region_0")]
+    assert check.title == "Inputs of region_0: input_ids"
+    assert check.detail.startswith(said)
+
+
+def test_inputs_that_kernels_alone_read_are_followed(report: Report) -> None:
+    region = report.regions[0]
+    region.extern_calls = [call for call in region.extern_calls if call.op != "aten.embedding.default"]
+    (check,) = [check for check in capture_checks(report) if check.title.startswith("Inputs of region_0")]
+    assert (check.state, check.node) == (State.OK, "input_ids")
+    assert "no copy" in check.detail
+
+
 def test_what_was_measured_says_what_capture_is_worth() -> None:
     worth = next(check for check in capture_checks(lab_report(60)) if "launches become one" in check.title)
     assert "the CPU is the limit" in worth.detail

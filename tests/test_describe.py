@@ -181,6 +181,21 @@ def test_backward_nodes_name_the_forwards_module() -> None:
     assert any(n.op == "saved" for n in backward.nodes)
 
 
+def test_parameters_and_buffers_are_told_from_the_callers_inputs() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8))
+    for compiler in ("fusescope", "inductor"):
+        for training in (False, True):
+            report = compile_model(
+                model, (torch.randn(4, 8),), source="s", target=TARGET, compiler=compiler, training=training
+            ).report
+            region = report.regions[0]
+            inputs = [n for n in region.nodes if n.op == "input"]
+            assert [list(n.outputs[0].shape) for n in inputs] == [[4, 8]]
+            assert sum(n.op == "parameter" for n in region.nodes) >= 6
+            # The statistics that the model writes into are its own, and no input of the caller's.
+            assert "mutated_input" not in {reason.rule for reason in region.cuda_graph.skip_reasons}
+
+
 def test_graph_breaks_are_reported_with_their_line() -> None:
     found = compilation("graph_break").report.graph_breaks
     assert found

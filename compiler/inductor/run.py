@@ -31,6 +31,7 @@ from compiler.inductor.patterns import patterns_for
 from compiler.inductor.retarget import on_device, retarget
 from compiler.region import OnStage, StageEvent
 from compiler.report import Target
+from compiler.static_inputs import mark_static_inputs
 from compiler.without_values import by_shape
 
 
@@ -110,6 +111,7 @@ def _inner_compile(
         kind = "backward"
     else:
         kind = "inference" if keywords.get("is_inference") else "forward"
+    mark_static_inputs(gm, kind)
     number = slot.setdefault("number", sum(region.kind != "backward" for region in run.regions))
     name = kind if number == 0 else f"{kind}_{number}"
     left = 0.7 * 0.5 ** len(run.regions)

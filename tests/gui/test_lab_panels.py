@@ -178,6 +178,20 @@ def test_inputs_and_their_routes_as_csv(qtbot: QtBot, report: Report) -> None:
     assert QApplication.clipboard().text().startswith("input_ids\tCopied")
 
 
+def test_what_the_inputs_of_a_whole_iterations_graph_cost(qtbot: QtBot) -> None:
+    report = lab_report(60)
+    graph = report.regions[0].cuda_graph
+    graph.routes = []
+    panel = CudaGraphPanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    for captured, text in ((True, "none is copied"), (False, "Nothing was captured")):
+        graph.captured = captured
+        panel.set_region(RegionIndex(report, report.regions[0]))
+        qtbot.mouseClick(panel.pages.button("inputs"), LEFT)
+        assert text in panel.inputs.empty_text
+
+
 def test_the_check_list_can_be_walked_by_keyboard(qtbot: QtBot, report: Report) -> None:
     panel = CudaGraphPanel(light())
     shown(qtbot, panel)

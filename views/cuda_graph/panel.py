@@ -28,7 +28,8 @@ _ROUTES = {
     "host": "From the host",
 }
 _NO_TOPOLOGY = "No graph was captured. On a machine with a GPU, a run with graph replay records its nodes here."
-_NO_ROUTES = "No captured graph has told how its inputs reach it."
+_NO_ROUTES = "Nothing was captured; \"Before you capture\" says which inputs would be copied where they move."
+_WHOLE_ITERATION = "The graph runs on the very tensors that it was captured with: no input moves, and none is copied."
 
 
 class CudaGraphPanel(QWidget):
@@ -105,7 +106,7 @@ class CudaGraphPanel(QWidget):
         )
         self.topology.set_topology(graph.topology, index, _NO_TOPOLOGY)
         self.inputs.set_records([_route_record(index, route) for route in graph.routes])
-        self.inputs.set_empty_text(_NO_ROUTES)
+        self.inputs.set_empty_text(_WHOLE_ITERATION if graph.captured else _NO_ROUTES)
 
     def show_selection(self, selection: Selection) -> None:
         """Mark the graph nodes of what is selected."""

@@ -73,6 +73,11 @@ class DataTable(QTableView):
         self._is_quiet = False
         self.show_target(self._current)
 
+    @property
+    def empty_text(self) -> str:
+        """What is said where there are no rows."""
+        return self._empty
+
     def set_empty_text(self, text: str) -> None:
         """What stands in place of rows where there are none."""
         self._empty = text
