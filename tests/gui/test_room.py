@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from compiler.report import CudaGraph
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
+from tests.gui.test_one_selection import click_unit, comparison
 from tests.test_diff import cut
 from views.compare.rows import GROUP_COLUMNS
 from views.cuda_graph.panel import headline
@@ -133,3 +134,38 @@ def test_names_of_modes_stand_above_what_they_ran(make_window: MakeWindow, qtbot
         QApplication.processEvents()
         tops[view] = plot._boxes(plot.rect().toRectF())[0][0].top()
     assert tops["order"] >= tops["overlaid"] + 12, "there is a line for the names"
+
+
+def test_what_sorts_the_groups_is_in_sight_in_a_small_window(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    window.resize(1280, 800)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(200), "example:gpt2")
+    QApplication.processEvents()
+    table = window.workspace.units.table
+    header = table.horizontalHeader()
+    wasted = header.sortIndicatorSection()
+    assert table.records.columns[wasted].title == "Wasted"
+    assert header.sectionViewportPosition(wasted) + header.sectionSize(wasted) <= table.viewport().width()
+    edges = {header.sectionViewportPosition(i) + header.sectionSize(i) for i in range(header.count())}
+    assert table.viewport().width() in edges, "no column is cut"
+
+
+def test_facts_compared_are_told_whole(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    window.resize(1280, 800)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(200), "example:gpt2")
+    groups = window.workspace.index.region.groups
+    click_unit(qtbot, window, groups[0].name)
+    qtbot.keyClick(window, Qt.Key.Key_P)
+    click_unit(qtbot, window, groups[1].name)
+    QApplication.processEvents()
+    table = comparison(window)
+    assert table is not None
+    for row in range(table.topLevelItemCount()):
+        name = table.topLevelItem(row).text(0)
+        for column in range(3):
+            text = table.topLevelItem(row).text(column)
+            fits = table.fontMetrics().horizontalAdvance(text) + 12 <= table.columnWidth(column)
+            assert fits or name == "Kernel", (name, text, table.columnWidth(column))

@@ -15,7 +15,7 @@ from views.canvas.canvas import GraphCanvas
 from views.canvas.painting import ScenePainter
 
 _WIDEST, _NARROWEST = 190.0, 84.0
-_HEIGHT_SHARE = 0.46  # of the canvas's height
+_HEIGHT_SHARE = 0.36  # of the canvas's height
 _LEGIBLE = 0.4  # scale from which a graph that is all in view needs no map
 _PADDING = 6.0
 _INSET = 14  # from the canvas's corner

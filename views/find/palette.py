@@ -96,7 +96,8 @@ class _Row(QStyledItemDelegate):
             strong.setWeight(QFont.Weight.Medium)
         painter.setFont(strong)
         painter.setPen(theme.text)
-        room = QRect(box.left() + 16, box.top() + 3, box.width() - 160, 18)
+        top = box.top() + 3 if entry.detail else box.center().y() - 9
+        room = QRect(box.left() + 16, top, box.width() - 160, 18)
         text = painter.fontMetrics().elidedText(entry.title, Qt.TextElideMode.ElideMiddle, room.width())
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, text)
         painter.setFont(theme.ui_font(8.5))

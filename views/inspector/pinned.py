@@ -93,4 +93,5 @@ def _beside(one: tuple[str, float | None] | None, other: tuple[str, float | None
         return "–"
     if one is None or not one[1] or other[1] is None or one[1] == other[1]:
         return other[0]
-    return f"{other[0]}  {other[1] / one[1]:.2f}x"
+    ratio = other[1] / one[1]
+    return f"{other[0]}  {ratio:.{2 if ratio < 2 else 1 if ratio < 100 else 0}f}x"

@@ -104,6 +104,9 @@ class Page(QWidget):
         """A list above everything else, as tall as it is."""
         made = Table(title, columns, rows, "", len(rows))
         made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        measure = made.fontMetrics().horizontalAdvance
+        for column in range(len(columns) - 1):  # what they need: the last one, with its ratios, gets the rest
+            made.setColumnWidth(column, min(max(measure(row[column]) for row in rows) + 18, 128))
         for place, widget in enumerate((label(title, "heading"), made, line())):
             self._column.insertWidget(place, widget)
 

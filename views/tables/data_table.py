@@ -48,7 +48,7 @@ class DataTable(QTableView):
         header.setHighlightSections(False)
         header.setStretchLastSection(True)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setMinimumSectionSize(36)
+        header.setMinimumSectionSize(30)
         self._is_sharing = False
         self._is_arranged = False  # the user has given a column a width: they are the user's from now on
         header.sectionResized.connect(self._resized)

@@ -21,10 +21,11 @@ from views.widgets.basic import as_panel
 _COLUMNS = [
     Column("#", 30, True, "Position in the schedule", is_muted=True),
     Column("Name", 108, least=108),
-    Column("Time", 76, True, "Measured time where there is one; else estimated for the target and marked ~"),
+    Column("Time", 76, True, "Measured time where there is one; else estimated for the target and marked ~", least=66),
     Column(
         "Wasted", 72, True,
         "Measured time beyond what the target's bandwidth and rate would allow (the roof is an estimate)",
+        least=66,
     ),
     Column("Error", 64, True, "||value - float64|| / ||float64|| of what the unit writes least exactly"),
     Column("Bytes", 76, True, "Memory traffic (estimated)"),
