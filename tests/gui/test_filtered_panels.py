@@ -258,3 +258,39 @@ def test_another_report_is_shown_whole(make_window: MakeWindow, qtbot: QtBot, na
         "source": sum(len(line.nodes) for lines in source_heat(larger, None).values() for line in lines.values()),
     }
     qtbot.waitUntil(lambda: shown[name]() == whole[name] > every, timeout=10_000)
+
+
+def test_the_graphs_rows_follow_their_nodes(make_window: MakeWindow, qtbot: QtBot) -> None:
+    report = lab_report(200)
+    window = opened(make_window, qtbot, report)
+    panel = window.workspace.panels.cuda_graph
+    in_front(window, panel)
+    assert len(panel.reasons.findings) == 1
+    group = report.regions[0].groups[3]
+    filtered(window, qtbot, Filter(FilterKind.GROUP, group.name))
+    assert panel.reasons.findings == [], "it is about another node"
+    assert panel.note.text() == "1 of 1 reason is hidden by the filters."
+    qtbot.mouseClick(panel.pages.button("inputs"), Qt.MouseButton.LeftButton)
+    known = sum(route.name in window.workspace.index.nodes for route in report.regions[0].cuda_graph.routes)
+    assert known > 0
+    assert panel.inputs.model().rowCount() == len(report.regions[0].cuda_graph.routes) - known
+    qtbot.mouseClick(panel.pages.button("topology"), Qt.MouseButton.LeftButton)
+    assert not is_seen(panel.note), "its nodes are dimmed, not hidden"
+    qtbot.mouseClick(panel.pages.button("check"), Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: bool(panel._findings), timeout=10_000)
+    assert len(panel.check.findings) == sum(panel._shows(finding.target) for finding in panel._findings)
+    show_everything(window, qtbot)
+    assert panel.check.findings == panel._findings
+    qtbot.mouseClick(panel.pages.button("inputs"), Qt.MouseButton.LeftButton)
+    assert panel.inputs.model().rowCount() == len(report.regions[0].cuda_graph.routes)
+
+
+def test_the_roofline_says_how_many_units_are_hidden(make_window: MakeWindow, qtbot: QtBot) -> None:
+    report = lab_report(200)
+    window = opened(make_window, qtbot, report)
+    panel = window.workspace.panels.roofline
+    in_front(window, panel)
+    filtered(window, qtbot, Filter(FilterKind.GROUP, report.regions[0].groups[3].name))
+    every = len(window.workspace.index.points)
+    told = f"{every - 1} of {every} units are hidden by the filters."
+    qtbot.waitUntil(lambda: panel._facts.text().startswith(told), timeout=10_000)

@@ -201,11 +201,12 @@ class SourcePanel(QWidget):
         lines = [line for lines in (self._heat or {}).values() for line in lines.values()]
         if not lines:
             return
+        left = "" if self._kept is None else " of what the filters leave"
         if self.figure.value == "bytes":
-            self._note.setText("Memory traffic of each line (estimated), a kernel's split over its ops.")
+            self._note.setText(f"Memory traffic{left} (estimated); a kernel's is split over its ops.")
         else:
             kind = "Measured GPU time" if sum(line.measured_us for line in lines) else "Estimated time (~)"
-            self._note.setText(f"{kind} of each line, a kernel's time split over its ops by their bytes.")
+            self._note.setText(f"{kind}{left}; a kernel's is split over its ops by bytes.")
 
     def _show_file(self) -> None:
         if self._report is not None and self.files.currentData() is not None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.capture_check import Check, State, capture_checks, rule_title
+from app.filters import Kept
 from compiler.report import CudaGraph, InputRoute, Report, SkipReason, SourceLine
 from views.background.jobs import Job
 from views.cuda_graph.lifecycle_chart import LifecycleChart
 from views.cuda_graph.topology_page import TopologyPage
 from views.look import format as fmt
 from views.look.theme import Theme
+from views.selection.hidden_note import HiddenNote, hidden_text
 from views.selection.index import RegionIndex
 from views.selection.selection import Selection
 from views.tables.data_table import Column, DataTable, Record
 from views.widgets.basic import ElidedLabel, Segments, as_panel
 from views.widgets.rows import Finding, FindingList
 
+_Row = TypeVar("_Row", Finding, Record)
 _PAGES = {"overview": "Overview", "topology": "Topology", "inputs": "Inputs", "check": "Before you capture"}
 _LEVELS = {State.OK: "success", State.COSTS: "info", State.SPLITS: "break", State.SKIPS: "error"}
 _ROUTES = {
@@ -27,13 +32,14 @@ _ROUTES = {
     "copied": "Copied into the graph's memory",
     "host": "From the host",
 }
+_THINGS = {"overview": "reason", "inputs": "input", "check": "finding"}
 _NO_TOPOLOGY = "No graph was captured. On a machine with a GPU, a run with graph replay records its nodes here."
 _NO_ROUTES = "Nothing was captured; \"Before you capture\" says which inputs would be copied where they move."
 _WHOLE_ITERATION = "The graph runs on the very tensors that it was captured with: no input moves, and none is copied."
 
 
 class CudaGraphPanel(QWidget):
-    """Four pages, chosen above."""
+    """Four pages, chosen above. With filters a row is shown where they leave its node, or where it has none."""
 
     node_chosen = Signal(str, str)  # region, FX node
     unit_chosen = Signal(str, str)  # region, unit
@@ -43,6 +49,9 @@ class CudaGraphPanel(QWidget):
         self._report: Report | None = None
         self._index: RegionIndex | None = None
         self._checking: Job | None = None
+        self._findings: list[Finding] = []
+        self._kept: dict[str, Kept] | None = None
+        self._hidden: dict[str, tuple[int, int]] = {}  # page -> rows that the filters hide, of so many
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 8, 6)
@@ -56,6 +65,8 @@ class CudaGraphPanel(QWidget):
         self._headline = ElidedLabel("", "muted", is_sentence=True)
         head.addWidget(self._headline, 1)
         column.addLayout(head)
+        self.note = HiddenNote()
+        column.addWidget(self.note)
         self._stack = QStackedWidget()
         column.addWidget(self._stack, 1)
         self._stack.addWidget(self._overview(theme))
@@ -92,21 +103,52 @@ class CudaGraphPanel(QWidget):
 
     def _checked(self, findings: list[Finding]) -> None:
         self._checking = None
-        self.check.set_findings(findings)
+        self._findings = findings
+        self._fill()
+
+    def set_kept(self, kept: dict[str, Kept] | None) -> None:
+        """What the filters leave, by region; None for everything."""
+        self._kept = kept
+        self._fill()
 
     def set_region(self, index: RegionIndex) -> None:
         """Another region; where it was captured with the others, the facts are those of all."""
         self._index = index
+        self.topology.set_topology(graph_of(index).topology, index, _NO_TOPOLOGY)
+        self._fill()
+
+    def _fill(self) -> None:
+        self.check.set_findings(self._left("check", self._findings, [finding.target for finding in self._findings]))
+        if self._index is None:
+            return
+        index = self._index
         graph = graph_of(index)
         self.life.setVisible(graph.captured)
         self.life.set_graph(graph)
         self._headline.setText(headline(graph))
-        self.reasons.set_findings(
-            [_reason_finding(index.region.name, reason) for reason in graph.skip_reasons], _no_reasons(graph)
-        )
-        self.topology.set_topology(graph.topology, index, _NO_TOPOLOGY)
-        self.inputs.set_records([_route_record(index, route) for route in graph.routes])
-        self.inputs.set_empty_text(_WHOLE_ITERATION if graph.captured else _NO_ROUTES)
+        reasons = [_reason_finding(index.region.name, reason) for reason in graph.skip_reasons]
+        reasons_left = self._left("overview", reasons, [finding.target for finding in reasons])
+        self.reasons.set_findings(reasons_left, "" if reasons else _no_reasons(graph))
+        routes = [_route_record(index, route) for route in graph.routes]
+        self.inputs.set_records(self._left("inputs", routes, [route.target for route in routes]))
+        nothing = _WHOLE_ITERATION if graph.captured else _NO_ROUTES
+        self.inputs.set_empty_text("" if routes else nothing)
+        self._tell_hidden()
+
+    def _left(self, page: str, rows: list[_Row], targets: list[str]) -> list[_Row]:
+        """The rows whose target ("region/node") the filters leave."""
+        left = [row for row, target in zip(rows, targets, strict=True) if self._shows(target)]
+        self._hidden[page] = (len(rows) - len(left), len(rows))
+        return left
+
+    def _shows(self, target: str) -> bool:
+        region, _, node = target.partition("/")
+        return self._kept is None or not node or region not in self._kept or node in self._kept[region].nodes
+
+    def _tell_hidden(self) -> None:
+        page = self.pages.value
+        hidden, every = self._hidden.get(page, (0, 0))
+        self.note.tell(hidden_text(hidden, every, _THINGS[page]) if self._kept is not None and every else "")
 
     def show_selection(self, selection: Selection) -> None:
         """Mark the graph nodes of what is selected."""
@@ -116,6 +158,7 @@ class CudaGraphPanel(QWidget):
         """One of "overview", "topology", "inputs", "check"."""
         self.pages.choose(page)
         self._stack.setCurrentIndex(list(_PAGES).index(page))
+        self._tell_hidden()
 
     def _overview(self, theme: Theme) -> QWidget:
         page = QWidget()

@@ -14,6 +14,7 @@ from views.background.when_seen import WhenSeen
 from views.charts.roofline_chart import Cloud, RooflineChart, cloud
 from views.look import format as fmt
 from views.look.theme import Theme
+from views.selection.hidden_note import hidden_text
 from views.selection.index import RegionIndex
 from views.tables.data_table import Column, DataTable, Record
 from views.widgets.basic import as_panel, label
@@ -94,6 +95,8 @@ def _make(index: RegionIndex) -> _Made:
     text = f"The bandwidth and rates of {target.title} are not known, so there are no roofs."
     if target.bandwidth_gbs:
         text = facts_text(found, target.title)
+    if index.kept is not None:
+        text = f"{hidden_text(len(index.points) - len(found), len(index.points), 'unit')} {text}"
     return _Made(cloud(found, index.group_colors), target, text, records)
 
 

@@ -112,7 +112,7 @@ class BottomPanel(RailStack):
 
     def _keep(self, report: Report, kept: dict[str, Kept] | None) -> None:
         self._tell(self.run, KEPT, lambda: self.run.set_kept(report, kept))
-        for panel in (self.refusals, self.source, self.compare, self.stages, self.dynamo):
+        for panel in (self.cuda_graph, self.refusals, self.source, self.compare, self.stages, self.dynamo):
             self._tell(panel, KEPT, lambda panel=panel: panel.set_kept(kept))
 
     def set_region(self, index: RegionIndex) -> None:
