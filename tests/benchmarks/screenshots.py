@@ -1,6 +1,7 @@
 """Pictures of every panel, light and dark, at a small and a large size, to be looked at.
 
     python -m tests.benchmarks.screenshots FOLDER [--session X.fscope] [--compare Y.fscope] [--only WORD] [--small]
+                                                  [--filter KIND:VALUE]
 
 Writes FOLDER/SIZE-THEME-VIEW.png, with --small in 256 colours, for documents. Without a session it is the sample that
 ships with the app; without another one to compare it with, a copy of it in which half of the groups are changed.
@@ -21,6 +22,7 @@ import numpy as np
 from PySide6.QtCore import QEventLoop, QThreadPool
 from PySide6.QtGui import QImage
 
+from app.filters import Filter, FilterKind
 from app.session import Session, open_session
 from app.settings import Settings
 from app.worker.client import WorkerClient
@@ -39,10 +41,16 @@ def changed(report: Report) -> Report:
     """A copy with groups split and kernels slower, so that there is something to compare."""
     other: Report = msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report)
     for region in other.regions:
-        for group in region.groups[::2]:
-            if len(group.nodes) > 2:
-                group.nodes = group.nodes[:-1]
-                group.estimated_bytes = int(group.estimated_bytes * 1.2)
+        groups = []
+        for number, group in enumerate(region.groups):
+            half = len(group.nodes) // 2
+            if number % 2 or not half:
+                groups.append(group)
+                continue
+            for side, nodes in (("a", group.nodes[:half]), ("b", group.nodes[half:])):
+                more = int(group.estimated_bytes * 0.6)
+                groups.append(msgspec.structs.replace(group, name=group.name + side, nodes=nodes, estimated_bytes=more))
+        region.groups = groups
     for kernel in other.kernels[::3]:
         kernel.registers = (kernel.registers or 32) + 8
     return other
@@ -99,7 +107,14 @@ def settle(seconds: float = _SETTLE_S) -> None:
 
 
 def shoot(
-    session: Session, other: Report, folder: Path, views: list[str], size: tuple[int, int], *, small: bool
+    session: Session,
+    other: Report,
+    folder: Path,
+    views: list[str],
+    size: tuple[int, int],
+    *,
+    small: bool,
+    filters: tuple[Filter, ...],
 ) -> None:
     """Every view at one size in both themes."""
     window = MainWindow(WorkerClient, Settings(theme="light"), start_worker=False)
@@ -116,6 +131,7 @@ def shoot(
         if mode not in run.modes:
             run.toggle_mode(mode)
     window.compare_control.pair(session.report, other)
+    window.workspace.filters.put(filters)
     for theme in ("light", "dark"):
         window.set_theme(theme)
         settle()
@@ -139,7 +155,9 @@ def main() -> int:
     parser.add_argument("--compare", type=Path)
     parser.add_argument("--only", default="", help="views whose names contain this")
     parser.add_argument("--small", action="store_true", help="in 256 colours")
+    parser.add_argument("--filter", action="append", default=[], help="op:aten.add.Tensor, module:h.0, time:20, ...")
     options = parser.parse_args()
+    filters = tuple(Filter(FilterKind(kind), value) for kind, _, value in (f.partition(":") for f in options.filter))
     options.folder.mkdir(parents=True, exist_ok=True)
     make_application()
     session = open_session(options.session or samples()[0])
@@ -147,7 +165,7 @@ def main() -> int:
     other = open_session(options.compare).report if options.compare else changed(session.report)
     views = [view for view in VIEWS if options.only in view]
     for size in SIZES:
-        shoot(session, other, options.folder, views, size, small=options.small)
+        shoot(session, other, options.folder, views, size, small=options.small, filters=filters)
     return 0
 
 
