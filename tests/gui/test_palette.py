@@ -118,3 +118,17 @@ def test_graph_and_tables_are_exported(
     wasted = [float(line.split(",")[6]) for line in lines[1:]]
     assert wasted == sorted(wasted, reverse=True)
     assert window.workspace.panels.run.table.csv_text().splitlines()[1].startswith("eager,1200,")
+
+
+def test_comparisons_are_found_by_what_they_do(make_window: MakeWindow, qtbot: QtBot) -> None:
+    """Their menu is called Compare, and is not beside them here."""
+    window = make_window(worker=False)
+    assert dict(window.menus.shortcuts())["Compare with a session"] == "Ctrl+D"
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(120), "example:gpt2")
+    qtbot.waitUntil(lambda: bool(window.finder._found), timeout=10_000)
+    qtbot.keyClick(window, Qt.Key.Key_K, CTRL)
+    qtbot.keyClicks(window.finder.palette.line, "compare with the other")
+    qtbot.waitUntil(
+        lambda: "Compare with the other compiler" in [e.title for e in window.finder.palette.results.entries]
+    )

@@ -78,7 +78,7 @@ class FindControl(QObject):
     def _commands(self) -> list[Entry]:
         """Every action that can be done now, panels among them, and every theme."""
         made = [
-            Entry("command", action.text().replace("&", "").rstrip("…"), action.shortcut().toString(), ("action", name))
+            Entry("command", self._actions.title(name), action.shortcut().toString(), ("action", name))
             for name, action in self._actions.by_name.items()
             if action.isEnabled() and name != "find_anything"
         ]

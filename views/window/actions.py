@@ -100,10 +100,15 @@ class Actions:
         """(what, keys) of every action that has a shortcut."""
         native = QKeySequence.SequenceFormat.NativeText
         return [
-            (action.text().replace("&", "").rstrip("…"), action.shortcut().toString(native))
-            for action in self.by_name.values()
+            (self.title(name), action.shortcut().toString(native))
+            for name, action in self.by_name.items()
             if not action.shortcut().isEmpty()
         ]
+
+    def title(self, name: str) -> str:
+        """What an action is called where its menu is not beside it: "With a session" alone would say nothing."""
+        text = self.by_name[name].text().replace("&", "").rstrip("…")
+        return f"Compare {text[0].lower()}{text[1:]}" if name.startswith("compare_") else text
 
 
 def panel_action(place: int) -> str:
