@@ -18,6 +18,7 @@ from compiler.options import Options
 from compiler.report import GraphBreak, Guard, Measurement, Percentiles, Recompile, Report, SourceLine
 from compiler.targets import TARGETS
 from tests.fake_reports import transformer_report
+from tests.fake_runs import lab_report
 
 MAIN = Path(__file__).parents[1] / "main.py"
 
@@ -343,3 +344,17 @@ def test_plain_text() -> None:
     assert [bytes_text(value) for value in (0, 999, 1500, 25_165_824)] == ["0 B", "999 B", "1.5 kB", "25.2 MB"]
     assert [us_text(value) for value in (None, 7.593, 123.4)] == ["-", "7.59", "123"]
     assert table(("a", "n"), [("x", 5), ("longer", 10)], right=("n",)) == "a        n\nx        5\nlonger  10"
+
+
+def test_what_capture_on_several_streams_brought_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = lab_report(60)
+    graph = found.regions[0].cuda_graph
+    graph.streams, graph.one_stream_us, graph.forked_us, graph.partitions = 3, 40.0, 25.5, 1
+    path = str(tmp_path / "streams.fscope")
+    save_session(path, found)
+    ok("show", path)
+    assert "captured on 3 streams (40.0 µs on one, 25.5 on several)" in capsys.readouterr().out
+    ok("show", path, "--json")
+    told = json.loads(capsys.readouterr().out)["regions"][0]["cuda_graph"]
+    assert (told["streams"], told["one_stream_us"], told["forked_us"]) == (3, 40.0, 25.5)
+    assert [route["route"] for route in told["inputs"]] == ["copied", "patched", "same_address", "static"]

@@ -88,7 +88,11 @@ def _regions(report: Report) -> str:
 
 def _graph_text(graph: CudaGraph) -> str:
     if graph.captured:
-        return "captured" + (f" in {graph.partitions} partitions" if graph.partitions > 1 else "")
+        parts = f" in {graph.partitions} partitions" if graph.partitions > 1 else ""
+        if graph.one_stream_us is None or graph.forked_us is None:
+            return f"captured{parts}"
+        both = f"{graph.one_stream_us:,.1f} µs on one, {graph.forked_us:,.1f} on several"
+        return f"captured{parts} on {graph.streams} stream{'s' if graph.streams > 1 else ''} ({both})"
     if not graph.answered:
         return "not said"
     return "can be captured" if graph.capturable else "cannot be captured"

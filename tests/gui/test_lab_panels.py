@@ -158,7 +158,29 @@ def test_topology_nodes_join_the_selection_both_ways(qtbot: QtBot, report: Repor
 
 def is_told(panel: CudaGraphPanel, text: str) -> bool:
     """Whether the facts beside the topology say ``text``."""
-    return any(text in part.text() for part in panel.topology.details.findChildren(QLabel))
+    parts = panel.topology.details.findChildren(QLabel)
+    return any(text in (part.text(), part.accessibleName()) for part in parts)
+
+
+def test_a_long_kernel_name_is_told_whole_and_copied(qtbot: QtBot, report: Report) -> None:
+    panel = CudaGraphPanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    panel.set_region(RegionIndex(report, report.regions[0]))
+    qtbot.mouseClick(panel.pages.button("topology"), LEFT)
+    view = panel.topology.view
+    qtbot.waitUntil(lambda: view.scene is not None, timeout=10_000)
+    nodes = report.regions[0].cuda_graph.topology
+    place = next(i for i, node in enumerate(nodes) if len(node.name) > 50)
+    view.choose(place)
+    panel.topology.show_unit(nodes[place].region, nodes[place].unit)
+    qtbot.waitUntil(lambda: is_told(panel, nodes[place].name), timeout=2_000)
+    assert panel.topology.details.horizontalScrollBar().maximum() == 0
+    name = next(
+        part for part in panel.topology.details.findChildren(QLabel) if part.accessibleName() == nodes[place].name
+    )
+    name.actions()[0].trigger()
+    assert QApplication.clipboard().text() == nodes[place].name
 
 
 def test_inputs_and_their_routes_as_csv(qtbot: QtBot, report: Report) -> None:

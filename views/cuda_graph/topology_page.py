@@ -173,7 +173,7 @@ class TopologyPage(QWidget):
             page.text(f"The critical path, in red, is {fmt.microseconds(path)} of {fmt.microseconds(total)} of work.")
 
     def _fill_node(self, page: Page, node: GraphNode) -> None:
-        page.text(node.name, "strong")
+        page.name(node.name)
         page.facts(node_facts(node))
         if node.children:
             enter = push_button(f"Show its {fmt.plural(len(node.children), 'node')}", lambda: self._enter_child(node))

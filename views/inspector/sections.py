@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QGridLayout,
@@ -77,6 +78,16 @@ class Page(QWidget):
     def text(self, text: str, role: str = "") -> None:
         """A paragraph."""
         self._column.addWidget(label(text, role, wrap=True, selectable=True))
+
+    def name(self, name: str) -> None:
+        """A name, however long, on as many lines as it takes; its context menu copies it."""
+        made = label(fmt.breakable(name), "strong", wrap=True)
+        made.setAccessibleName(name)
+        copy = QAction("Copy name", made)
+        copy.triggered.connect(lambda: QGuiApplication.clipboard().setText(name))
+        made.addAction(copy)
+        made.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self._column.addWidget(made)
 
     def facts(self, facts: Iterable[tuple[str, str]]) -> None:
         """Two columns: what, and its value."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from compiler.report import ExternReason, RefusalRule, TensorInfo
 
 _SHORT_DTYPES = {
@@ -93,3 +95,8 @@ def _scaled(value: float, units: tuple[str, ...]) -> str:
         return f"{int(value)} {units[step]}"
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     return f"{value:,.{digits}f} {units[step]}"
+
+
+def breakable(name: str) -> str:
+    """A name with places where it may go on on the next line, which are not seen: after what joins its words."""
+    return re.sub(r"(::|[_<>(),.])(?=.)", "\\1\u200b", name)
