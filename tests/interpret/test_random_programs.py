@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+import torch
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from tests.interpret.programs import random_program
+from tests.interpret import running
+from tests.interpret.programs import Program, random_program
 from tests.interpret.running import run_program
 
 
@@ -17,3 +20,16 @@ def test_a_random_program_gives_eagers_numbers(random: Random, length: int) -> N
     program = random_program(random, length)
     note(str(program))
     assert run_program(program) == ""
+
+
+def test_what_cancels_in_eager_alone_is_forgiven_and_a_wrong_number_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.full((7,), 2.1)
+    program = Program([x], ["v0 = F.layer_norm(x0,[7])"], ["v0"], {torch.float32})
+    for error, fault in ((3e-4, False), (0.1, True)):
+        results = [program.function()(x)[0] + error]
+        monkeypatch.setattr(running, "generated", lambda *_, results=results: (results, None))
+        assert bool(run_program(program)) is fault
+    calm = Program([x], ["v0 = x0.sin()"], ["v0"], {torch.float32})
+    results = [x.sin() + 3e-4]
+    monkeypatch.setattr(running, "generated", lambda *_: (results, None))
+    assert run_program(calm)
