@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 import numpy as np
 import pytest
 
+from app.layout.folding import Folding
 from app.layout.group_tree import build_group_tree
+from app.layout.module_layouts import ModuleLayouts
 from app.layout.module_tree import build_module_tree
-from app.layout.nested import Folding, ModuleLayouts, NestedLayout
+from app.layout.nested import NestedLayout
+from app.layout.recent import Recent
 from compiler.report import Group, GroupKind, Node, NodeKind, Provenance, Region, TensorInfo
 from tests.fake_reports import backward_region, transformer_region
 
@@ -231,3 +235,48 @@ def test_open_layers_in_a_row_make_no_slope(make: Callable[[int], Region]) -> No
     layouts = ModuleLayouts(make(900))
     one, all_open = (layouts.lay_out(layouts.all_open(single=single)).bounds[2] for single in (True, False))
     assert all_open < 1.5 * one
+
+
+@pytest.mark.parametrize("make", [transformer_region, backward_region])
+def test_a_layout_depends_on_what_is_open_not_on_the_way_there(make: Callable[[int], Region]) -> None:
+    """Blocks of the last layout are taken over; one that a change does touch would show what is open no more."""
+    region = make(500)
+    walked = ModuleLayouts(region)
+    keys = [box.key for box in walked.tree.containers[1:]]
+    stacks = {box.key for box in walked.tree.containers if box.is_stack}
+    folding, choose = walked.first_folding(), Random(7)
+    for _ in range(25):
+        key = choose.choice([*keys, *stacks])
+        folding = folding.toggled(key, single=key in stacks and choose.random() < 0.5)
+        layout = walked.lay_out(folding)
+    fresh = ModuleLayouts(region).lay_out(folding)
+    assert layout.to_bytes() == fresh.to_bytes()
+    assert layout.boxes == fresh.boxes
+    np.testing.assert_array_equal(layout.edge_values, fresh.edge_values)
+
+
+def test_stacks_that_show_one_module_each_are_joined() -> None:
+    """The last layer of one feeds the first of the other, which stand for all of their stacks."""
+    nodes, last = [_node("x", kind=NodeKind.PLACEHOLDER, op="input")], "x"
+    for stack, op in (("a", "aten.mm.default"), ("b", "aten.exp.default")):
+        for layer in range(3):
+            for part in range(2):
+                name = f"{stack}{layer}{part}"
+                nodes.append(_node(name, last, path=f"{stack}.{layer}", op=op))
+                last = name
+    layouts = ModuleLayouts(_region(*nodes))
+    layout = layouts.lay_out(layouts.all_open(single=True))
+    drawn = {(layout.names[a], layout.names[b]) for a, b in layout.edges}
+    # the first layer holds the input, so it is no part of the stack after it
+    assert drawn == {("x", "a00"), ("a00", "a01"), ("a01", "a10"), ("a10", "a11"), ("a11", "b00"), ("b00", "b01")}
+    _check(layout)
+
+
+def test_what_was_not_used_for_long_is_forgotten() -> None:
+    kept: Recent[str, int] = Recent(10)
+    for number, key in enumerate("abc"):
+        kept.put(key, number, 4)
+        kept.get("a")
+    assert (kept.get("a"), kept.get("b"), kept.get("c")) == (0, None, 2)
+    kept.put("large", 3, 40)
+    assert (kept.get("large"), kept.get("a")) == (3, None)

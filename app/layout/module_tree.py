@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from app.layout.ranks import Cancelled, poll, polled
 from compiler.report import Node, NodeKind, Region
 
@@ -21,6 +24,7 @@ _MOST_RESULTS = (
 _NUMBERED = re.compile(r"(.*?)(\d+)$")
 
 Path = tuple[str, ...]
+Ints = NDArray[np.int32]
 
 
 class Inner(NamedTuple):
@@ -48,6 +52,27 @@ class Exit(NamedTuple):
     way: int
 
 
+Line = Inner | Entry | Exit
+
+
+@dataclass(frozen=True)
+class Routes:
+    """The lines that each edge of the graph runs along, wherever boxes are open. Edges are in the order of
+    ``ModuleTree.inputs``; the n lines of container c are ``first_line[c]`` and the following.
+
+    - ``edges`` (e, 2): producer and consumer.
+    - ``start`` (e + 1,): edge i runs along ``lines[start[i]:start[i + 1]]``, out of the boxes around its producer,
+      across, and into those around its consumer. One that is not drawn at all has none.
+    - ``meeting`` (e,): the innermost container around both ends, which is where it runs across.
+    """
+
+    edges: Ints
+    start: Ints
+    lines: Ints
+    meeting: Ints
+    first_line: Ints
+
+
 @dataclass(slots=True)
 class Container:
     """A module or a stack. Children >= 0 are FX nodes, ~i is container i. ``members`` are all nodes inside; those of
@@ -62,9 +87,7 @@ class Container:
     members: list[int] = field(default_factory=list)
     is_stack: bool = False
     inputs: dict[int, int] = field(default_factory=dict)  # source beside it or further out -> number
-    inner: dict[Inner, None] = field(default_factory=dict)
-    entries: dict[Entry, None] = field(default_factory=dict)
-    exits: dict[Exit, None] = field(default_factory=dict)
+    lines: dict[Line, int] = field(default_factory=dict)  # everything that is drawn in it, numbered
 
 
 @dataclass(frozen=True)
@@ -76,6 +99,7 @@ class ModuleTree:
     place_of: list[int]
     place_of_container: list[int]
     inputs: list[list[int]]  # of each node, as node numbers
+    routes: Routes
 
     def ancestors(self, node: int) -> list[int]:
         """Containers around a node, the innermost first and the region last."""
@@ -84,9 +108,9 @@ class ModuleTree:
             found.append(self.containers[found[-1]].parent)
         return found
 
-    def place(self, child: int) -> int:
-        """A child's number within its container."""
-        return self.place_of[child] if child >= 0 else self.place_of_container[~child]
+    def one_node(self, child: int) -> int:
+        """A node for a child: itself, or the first of a container."""
+        return child if child >= 0 else self.containers[~child].members[0]
 
 
 def build_module_tree(region: Region, cancelled: Cancelled | None = None) -> ModuleTree:
@@ -139,8 +163,8 @@ class TreeBuilder:
     def build(self) -> ModuleTree:
         """The tree. Raises LayoutCancelled."""
         self.grow()
-        self.connect()
-        return ModuleTree(self.containers, self.parent_of, self.place_of, self.place_of_container, self.inputs)
+        routes = self.connect()
+        return ModuleTree(self.containers, self.parent_of, self.place_of, self.place_of_container, self.inputs, routes)
 
     def grow(self) -> None:
         """Makes the containers, from the region inwards."""
@@ -355,15 +379,35 @@ class TreeBuilder:
 
     # Who reads whom
 
-    def connect(self) -> None:
+    def connect(self) -> Routes:
         """Notes every line that a level draws: between its children, from its inputs, to its outside."""
         chains: dict[int, list[int]] = {}
+        edges: list[tuple[int, int]] = []
+        start, steps, meeting = [0], list[tuple[int, int]](), list[int]()
         for consumer, producers in enumerate(polled(self.inputs, self.cancelled, 512)):
-            if self.nodes[consumer].kind is NodeKind.OUTPUT and len(producers) > _MOST_RESULTS:
-                producers = producers[:1]
+            drawn = len(producers)
+            if self.nodes[consumer].kind is NodeKind.OUTPUT and drawn > _MOST_RESULTS:
+                drawn = 1
             below = self._chain(self.parent_of[consumer], chains)
-            for producer in producers:
-                self._connect(producer, consumer, self._chain(self.parent_of[producer], chains), below)
+            for number, producer in enumerate(producers):
+                edges.append((producer, consumer))
+                above = self._chain(self.parent_of[producer], chains)
+                level = 1
+                while level < len(above) and level < len(below) and above[level] == below[level]:
+                    level += 1
+                meeting.append(below[level - 1])
+                if number < drawn:
+                    self._connect(producer, consumer, above[level:], below[level - 1 :], steps)
+                start.append(len(steps))
+        first_line = np.cumsum([0, *(len(container.lines) for container in self.containers)])
+        boxes, lines = np.array(steps, np.int64).reshape(-1, 2).T
+        return Routes(
+            np.array(edges, np.int32).reshape(-1, 2),
+            np.array(start, np.int32),
+            (first_line[boxes] + lines).astype(np.int32),
+            np.array(meeting, np.int32),
+            first_line.astype(np.int32),
+        )
 
     def _chain(self, container: int, chains: dict[int, list[int]]) -> list[int]:
         """Containers from the region to one."""
@@ -373,22 +417,28 @@ class TreeBuilder:
             known = chains[container] = [*(self._chain(parent, chains) if parent >= 0 else []), container]
         return known
 
-    def _connect(self, producer: int, consumer: int, above: list[int], below: list[int]) -> None:
-        level = 1
-        while level < len(above) and level < len(below) and above[level] == below[level]:
-            level += 1
+    def _connect(
+        self, producer: int, consumer: int, leaves: list[int], below: list[int], steps: list[tuple[int, int]]
+    ) -> None:
+        """Draws one edge out of the containers that it leaves, across the first of ``below``, and into the others.
+        Appends its lines to ``steps``, as container and number in it."""
+
+        def step(container: int, line: Line) -> None:
+            lines = self.containers[container].lines
+            steps.append((container, lines.setdefault(line, len(lines))))
+
         way, place = 0, self.place_of[producer]
-        for container in reversed(above[level:]):
-            self.containers[container].exits.setdefault(Exit(place, way))
+        for container in reversed(leaves):
+            step(container, Exit(place, way))
             way, place = place, self.place_of_container[container]
-        source = ~above[level] if len(above) > level else producer
-        inside = below[level:]
+        source = ~leaves[0] if leaves else producer
+        inside = below[1:]
         ports = [self.containers[c].inputs.setdefault(source, len(self.containers[c].inputs)) for c in inside]
         targets = [*(self.place_of_container[c] for c in inside), self.place_of[consumer]]
         ports.append(0)
-        self.containers[below[level - 1]].inner.setdefault(Inner(place, way, targets[0], ports[0]))
+        step(below[0], Inner(place, way, targets[0], ports[0]))
         for depth, container in enumerate(inside):
-            self.containers[container].entries.setdefault(Entry(ports[depth], targets[depth + 1], ports[depth + 1]))
+            step(container, Entry(ports[depth], targets[depth + 1], ports[depth + 1]))
 
 
 def _common(paths: list[Path]) -> Path:

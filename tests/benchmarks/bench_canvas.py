@@ -19,7 +19,7 @@ import numpy as np
 from PySide6.QtWidgets import QApplication
 
 from app.layout import GraphLayout, layout_region
-from app.layout.nested import ModuleLayouts
+from app.layout.module_layouts import ModuleLayouts
 from app.overlays import LEVELS, Overlay
 from compiler.report import Region
 from tests.fake_reports import transformer_region

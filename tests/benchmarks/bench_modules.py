@@ -17,8 +17,9 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 import numpy as np
 from PySide6.QtWidgets import QApplication
 
+from app.layout.folding import Folding
 from app.layout.group_tree import build_group_tree
-from app.layout.nested import Folding, ModuleLayouts
+from app.layout.module_layouts import ModuleLayouts
 from compiler.report import Region, Report
 from tests.fake_reports import H100, backward_region, transformer_region
 from views.canvas.module_scene import ModuleScene

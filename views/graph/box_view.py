@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from app.layout.folding import Folding
+from app.layout.module_layouts import ModuleLayouts
 from app.layout.module_tree import ModuleTree
-from app.layout.nested import Folding, ModuleLayouts
 from app.layout.ranks import Cancelled
 from compiler.report import Region
 from views.background.jobs import Job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from app.filters import Filter
-from app.layout.nested import Folding
+from app.layout.folding import Folding
 from views.canvas.camera import Camera
 from views.selection.selection import Selection
 
