@@ -110,16 +110,22 @@ def check_place(path: Path) -> None:
     Raises:
         SessionError: it could not.
     """
+    if reason := _obstacle(path):
+        raise SessionError(f"{path} cannot be written: {reason}.", "Choose another place.")
+
+
+def _obstacle(path: Path) -> str:
+    """What keeps a file from being written at ``path``; "" for nothing."""
     folder = path.parent
-    if path.exists() and not path.is_file():
-        reason = _not_a_file(path)
-    elif not folder.is_dir():
-        reason = f"there is no folder {folder}"
-    elif not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        reason = "permission denied"
-    else:
-        return
-    raise SessionError(f"{path} cannot be written: {reason}.", "Choose another place.")
+    try:
+        if path.exists() and not path.is_file():
+            return _not_a_file(path)
+        if not folder.is_dir():
+            return f"there is no folder {folder}"
+        writable = os.access(folder, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+        return "" if writable else "permission denied"
+    except OSError as error:  # too long a name, say
+        return (error.strerror or str(error)).lower()
 
 
 def save_session(path: Path, report: Report, layouts: Mapping[str, bytes] | None = None) -> None:
@@ -247,7 +253,7 @@ def _archive(path: Path) -> zipfile.ZipFile:
     except FileNotFoundError:
         raise SessionError(f"There is no file {path}.", "Check the name, and the folder it is relative to.") from None
     except OSError as error:
-        raise SessionError(f"{path} cannot be read: {error.strerror}.", "Check the file's permissions.") from error
+        raise SessionError(f"{path} cannot be read: {error.strerror}.", "Check its name and permissions.") from error
     if data[:2] != b"PK":
         what = "is empty" if not data else "is not a Fusescope session"
         raise SessionError(f"{path.name} {what}.", "Sessions end in .fscope; 'compile SOURCE -o X.fscope' writes one.")

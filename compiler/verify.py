@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import sympy
 import torch
 from torch.utils import _pytree as pytree
 
@@ -20,6 +21,7 @@ from compiler.region import CompiledRegion, KernelLibrary
 from compiler.report import KernelCheck
 from compiler.runtime.executable import build, gpu_launcher, interpreted_launcher, interpreting
 from compiler.schedule import Launch
+from compiler.sizes import Size, hint
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 EAGER_FACTOR = 2.0
@@ -32,9 +34,12 @@ def verify_model(
     source: str,
     interpret: bool,
     training: bool = False,
+    dynamic: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> list[KernelCheck]:
     """Check every launch of every region on the example inputs. ``options`` are the compiler's, by name.
+
+    ``dynamic``: the regions are compiled for symbolic sizes, and checked at those of the inputs.
 
     With ``interpret`` the kernels run on the CPU through Triton's interpreter, which TRITON_INTERPRET=1 must have
     switched on before Triton was imported; otherwise on this machine's GPU.
@@ -64,7 +69,7 @@ def verify_model(
         return recorder
 
     settings = {"session": session, "executable": watch}
-    compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=settings))
+    compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=settings), dynamic=dynamic or None)
     run_once(compiled, args, training)
     return [check for recorder in recorders for check in recorder.checks]
 
@@ -81,10 +86,12 @@ class _Recorder:
         self.in_place = region.plan.in_place
         self.overwritten = {name for launch in self.launches for name in launch.over.values()}
         self.values: dict[str, torch.Tensor] = {}
+        self.sizes: dict[str, int] = {}
         self._next = 0
 
     def __call__(self, args: list[Any]) -> Any:
         self.values = {}
+        self.sizes = sizes_of(self.region.graph, args)
         self._next = 0
         for buffer, value in zip(self.region.program.inputs, args, strict=True):
             if buffer is not None:
@@ -99,17 +106,17 @@ class _Recorder:
         else:
             run = gpu_launcher(kernel, torch.cuda.current_device())
 
-        def launch(*tensors: torch.Tensor) -> None:
+        def launch(*given: Any, **keywords: Any) -> None:
             step = self.launches[self._next]
             self._next += 1
             stored = {b.name for b in step.stored}
-            pairs = list(zip(step.kernel.arguments, tensors, strict=True))
+            pairs = list(zip(step.kernel.arguments, given, strict=False))  # symbolic sizes follow the tensors
             for buffer, tensor in pairs:
                 if buffer.name in stored and buffer.name not in {*step.into, *step.over, *self.in_place}:
                     _poison(tensor)
             taken = {*step.over.values(), *(self.in_place.get(name, "") for name in stored)}
             read = {b.name: t.clone() if b.name in taken else t for b, t in pairs if b.name not in stored}
-            run(*tensors)
+            run(*given, **keywords)
             written = {b.name: t for b, t in pairs if b.name in stored}
             self.checks.append(self._check(step, name, read, written))
 
@@ -127,7 +134,7 @@ class _Recorder:
                 continue  # a partial result that no FX node stands for; the group that finishes it is checked
             node = self.nodes[buffer.fx_node]
             reads_partial = any(self._internal(b) for b in step.kernel.arguments if b.name in read)
-            given = self.values if reads_partial else known
+            given = (self.values if reads_partial else known) | self.sizes
             out = written[buffer.name]
             references = _candidates(evaluate(node, given, double=True), out)
             eagers = _candidates(evaluate(node, given, double=False), out)
@@ -153,7 +160,37 @@ class _Recorder:
         value = self.nodes[buffer.fx_node].meta.get("val")
         if buffer.kind == "computed" and not isinstance(value, torch.Tensor):
             return True
-        return buffer.kind == "computed" and tuple(buffer.size) != tuple(value.shape)
+        return buffer.kind == "computed" and not _same_shape(buffer.size, value.shape)
+
+
+def sizes_of(graph: torch.fx.GraphModule, args: Sequence[Any]) -> dict[str, int]:
+    """The values of the FX nodes that are symbolic sizes, for these inputs; without those that only running tells."""
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    symbols: dict[Any, sympy.Integer] = {}
+    for node, arg in zip(placeholders, args, strict=True):
+        value = node.meta.get("val")
+        pairs = zip(value.shape, arg.shape, strict=True) if isinstance(arg, torch.Tensor) else ((value, arg),)
+        for symbolic, own in pairs:
+            if isinstance(symbolic, torch.SymInt):
+                symbols[symbolic.node.expr] = sympy.Integer(own)
+    found: dict[str, int] = {}
+    for node in graph.graph.nodes:
+        if isinstance(value := node.meta.get("val"), torch.SymInt):
+            number = value.node.expr.xreplace(symbols)
+            if number.is_number:
+                found[node.name] = int(number)
+    return found
+
+
+def _same_shape(size: Sequence[Size], shape: Sequence[Any]) -> bool:
+    """Whether a buffer's sizes are those of a node's value, as far as the example tells."""
+
+    def same(own: Size, other: Any) -> bool:
+        if not isinstance(other, torch.SymInt):
+            return bool(own == other)
+        return other.node.hint is None or hint(own) == other.node.hint
+
+    return len(size) == len(shape) and all(map(same, size, shape))
 
 
 def _key(buffer: Buffer) -> str:
@@ -178,7 +215,7 @@ def _candidates(value: Any, like: torch.Tensor) -> list[torch.Tensor]:
     return [t.reshape(like.shape) for t in fitting if t.numel() == like.numel()]
 
 
-def evaluate(node: torch.fx.Node, known: dict[str, torch.Tensor], *, double: bool) -> Any:
+def evaluate(node: torch.fx.Node, known: Mapping[str, torch.Tensor | int], *, double: bool) -> Any:
     """Run the FX nodes below ``node`` down to those whose values are ``known``, in float64 where ``double``."""
     memo: dict[torch.fx.Node, Any] = {}
 
@@ -214,7 +251,7 @@ def evaluate(node: torch.fx.Node, known: dict[str, torch.Tensor], *, double: boo
     return memo[node]
 
 
-def _recorded_name(node: torch.fx.Node, known: dict[str, torch.Tensor]) -> str | None:
+def _recorded_name(node: torch.fx.Node, known: Mapping[str, Any]) -> str | None:
     names = [node.name, f"ext_{node.name}"]
     if node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node):
         names.append(f"ext_{node.args[0].name}_{node.args[1]}")

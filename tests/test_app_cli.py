@@ -173,6 +173,15 @@ class TestExport:
         line = fails(capsys, "export", session, "--csv", str(tmp_path / "none" / "t.csv"))
         assert "cannot be written: No such file or directory" in line
 
+    def test_a_name_too_long_does_not_hide_the_sentence(
+        self, session: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        long = "a" * 5000
+        for command in (["compile", f"{long}.py"], ["show", long], ["import", session, "-o", long], ["verify", long]):
+            line = fails(capsys, *command)
+            assert len(line) < 400
+            assert "fault of Fusescope" not in line
+
     def test_wrong_usage(self, session: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert "needs -o" in fails(capsys, "export", session, "--kernel", "k", status=2)
         assert "-o goes with --kernel" in fails(capsys, "export", session, "--csv", "a", "-o", "b", status=2)

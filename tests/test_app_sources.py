@@ -86,6 +86,11 @@ class TestParse:
         with pytest.raises(SourceError, match="There is no file missing"):
             parse_source(text)
 
+    @pytest.mark.parametrize("text", ["a" * 5000 + ".py", "a" * 5000 + ".pt2", "~no_such_user_here/m.py"])
+    def test_a_name_that_no_file_can_have(self, text: str) -> None:
+        with pytest.raises(SourceError, match="cannot be read"):
+            parse_source(text)
+
     def test_folder(self, tmp_path: Path) -> None:
         folder = tmp_path / "x.py"
         folder.mkdir()

@@ -218,6 +218,33 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "TORCH_TRACE" in capsys.readouterr().err
 
 
+def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    """Neither a log, nor a folder of graphs, nor one file of a graph; what stays inside is read through its link."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "cpu.log").symlink_to(TRACES / "cpu.log")
+    with pytest.raises(ImportingError, match="neither") as caught:
+        import_traces(folder)
+    assert "cpu.log" in caught.value.hint
+    shutil.copy(TRACES / "h100.log", folder / "own.txt")
+    (folder / "linked.log").symlink_to("own.txt")
+    report = import_traces(folder)
+    assert report.target.arch == 90
+    assert any("not followed: cpu.log" in note for note in report.notes)
+    (tmp_path / "door").symlink_to(folder)
+    assert import_traces(tmp_path / "door").target.arch == 90  # a link that was named is where the user wants to go
+
+    graphs = tmp_path / "graphs"
+    shutil.copytree(TRACES / "debug", graphs)
+    (program,) = [path.parent for path in graphs.glob("**/output_code.py")][:1]
+    (tmp_path / "secret.py").write_text("not of this folder")
+    (program / "fx_graph_readable.py").unlink()
+    (program / "fx_graph_readable.py").symlink_to(tmp_path / "secret.py")
+    report = import_traces(graphs)
+    assert all("not of this folder" not in text for region in report.regions for text in region.graphs.values())
+    assert any("fx_graph_readable.py" in note for note in report.notes)
+
+
 def test_messages_are_whole() -> None:
     log = read_trace_log(TRACES / "cpu.log")
     assert not log.damaged

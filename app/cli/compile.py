@@ -89,7 +89,7 @@ def verify_command(options: argparse.Namespace) -> int:
 
 
 def _verification(options: argparse.Namespace) -> Verify:
-    return Verify(0, options.source, options.interpret, options.train, dict(options.option))
+    return Verify(0, options.source, options.interpret, options.train, dict(options.option), options.dynamic)
 
 
 def command_error(failed: Failed) -> CommandError:

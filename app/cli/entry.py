@@ -6,6 +6,7 @@ import argparse
 import importlib
 import itertools
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,8 @@ _COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "worker": ("worker", "worker_command"),
     }
 )
+
+_LONG_WORD = re.compile(r"\S{256,}")  # such a name would hide the sentence around it
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -83,6 +86,7 @@ def with_default_command(arguments: Sequence[str]) -> list[str]:
 def _complain(error: Exception, message: str, hint: str, status: int, debug: bool) -> int:
     if debug:
         print(getattr(error, "detail", "") or traceback.format_exc(), file=sys.stderr)
+    message = _LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-40:]}", message)
     end = "" if message.endswith((".", "!", "?")) else "."
     print(f"fusescope: {message}{end} {hint}".rstrip(), file=sys.stderr)
     return status

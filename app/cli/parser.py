@@ -57,6 +57,7 @@ def build_parser() -> Parser:
     add.add_argument("source", metavar="SOURCE", help=_SOURCE_HELP)
     add.add_argument("--interpret", action="store_true", help="run kernels on the CPU, through Triton's interpreter")
     add.add_argument("--train", action="store_true", help="forward and backward")
+    add.add_argument("--dynamic", action="store_true", help="with symbolic sizes")
     _add_option(add)
     add.add_argument("--json", action="store_true", help="the checks as JSON")
 

@@ -8,6 +8,7 @@ import msgspec
 
 from app.importing.debug_folder import debug_report, graph_folders
 from app.importing.errors import ImportingError
+from app.importing.links import is_inside, links_out
 from app.importing.trace_log import is_trace_log, rank_of, read_trace_log
 from app.importing.trace_report import region_texts, trace_report
 from compiler.report import Report
@@ -19,6 +20,7 @@ def import_traces(place: Path) -> Report:
     """The report of a TORCH_TRACE folder or file, or of a TORCH_COMPILE_DEBUG folder. Nothing in it is executed.
 
     A folder with the logs of several processes gives the one that compiled most, rank 0 first; the others are named.
+    Links that lead out of the folder are not followed, and named.
 
     Raises:
         ImportingError: there is nothing of the kind, or it cannot be read.
@@ -43,13 +45,17 @@ def _read(place: Path) -> Report:
         if not is_trace_log(place):
             raise ImportingError(f"{place.name} is no TORCH_TRACE log.", _HINT)
         return trace_report(read_trace_log(place))
-    logs = [path for path in sorted(place.glob("*")) if path.is_file() and is_trace_log(path)]
-    if logs:
-        return _most_compiled(logs)
-    graphs = graph_folders(place)
-    if graphs:
-        return debug_report(place, graphs)
-    raise ImportingError(f"{place} has neither a TORCH_TRACE log nor graphs of TORCH_COMPILE_DEBUG.", _HINT)
+    out = links_out(place)
+    names = ", ".join(out[:5]) + (f" and {len(out) - 5} more" if len(out) > 5 else "")
+    logs = [p for p in sorted(place.glob("*")) if p.is_file() and is_inside(p, place) and is_trace_log(p)]
+    graphs = [] if logs else graph_folders(place)
+    if not logs and not graphs:
+        hint = f"Links that lead out of it are not followed ({names}): name what they lead to." if out else _HINT
+        raise ImportingError(f"{place} has neither a TORCH_TRACE log nor graphs of TORCH_COMPILE_DEBUG.", hint)
+    report = _most_compiled(logs) if logs else debug_report(place, graphs)
+    if out:
+        report.notes.append(f"Links that lead out of the folder were not followed: {names}.")
+    return report
 
 
 def _most_compiled(paths: list[Path]) -> Report:

@@ -68,13 +68,13 @@ def parse_source(text: str) -> SourceSpec:
     if module:
         name = module["function"]
         return SourceSpec(text, SourceKind.MODULE, name, module=module["module"], function=name, options=options)
-    if bare and Path(bare).exists():
+    if bare and _exists(bare):
         raise SourceError(f"{bare} is neither a .py file nor a .pt2 program.", f"A source is {FORMS}.")
     raise SourceError(f"'{text}' is not a source.", f"A source is {FORMS}.")
 
 
 def _split_options(text: str) -> tuple[str, dict[str, str]]:
-    if Path(text).exists():  # a file may have a question mark in its name
+    if _exists(text):  # a file may have a question mark in its name
         return text, {}
     bare, mark, query = text.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
@@ -83,10 +83,22 @@ def _split_options(text: str) -> tuple[str, dict[str, str]]:
     return bare, options
 
 
+def _exists(text: str) -> bool:
+    """Whether there is something at this path that can be asked for."""
+    try:
+        return Path(text).exists()
+    except OSError:  # too long a name, or in a folder that is closed to us
+        return False
+
+
 def _existing(text: str) -> Path:
-    path = Path(text).expanduser()
-    if path.is_dir():
-        raise SourceError(f"{path} is a folder, not a file.", f"A source is {FORMS}.")
-    if not path.exists():
-        raise SourceError(f"There is no file {path}.", "Check the name, and the folder it is relative to.")
-    return path.resolve()
+    try:
+        path = Path(text).expanduser()
+        if path.is_dir():
+            raise SourceError(f"{path} is a folder, not a file.", f"A source is {FORMS}.")
+        if not path.exists():
+            raise SourceError(f"There is no file {path}.", "Check the name, and the folder it is relative to.")
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: no such user behind a ~, or a link to itself
+        reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        raise SourceError(f"{text} cannot be read: {reason}.", "Check the name, and that it may be read.") from error

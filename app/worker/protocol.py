@@ -62,6 +62,7 @@ class Verify(msgspec.Struct, tag="verify"):
     interpret: bool = False
     training: bool = False
     options: dict[str, str] = {}
+    dynamic: bool = False
 
 
 class CheckNumerics(msgspec.Struct, tag="check_numerics"):

@@ -147,6 +147,7 @@ def verify_source(request: Verify) -> list[KernelCheck]:
         source=request.source,
         interpret=request.interpret,
         training=request.training or loaded.training,
+        dynamic=request.dynamic,
         options=loaded.remaining,
     )
 
@@ -159,6 +160,7 @@ def verify_in_child(request: Verify) -> list[KernelCheck]:
     """
     command = [sys.executable, str(main_script()), "verify", request.source, "--interpret", "--json"]
     command += ["--train"] if request.training else []
+    command += ["--dynamic"] if request.dynamic else []
     command += [part for name, value in request.options.items() for part in ("--option", f"{name}={value}")]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, check=False)

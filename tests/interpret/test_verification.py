@@ -84,3 +84,35 @@ def test_options_of_the_compiler_hold_in_verification() -> None:
     apart = verify.verify_model(model, (x,), source="m", interpret=True, options={"max_fused_loops": "1"})
     assert len(apart) > len(plain)
     assert all(check.ok for check in (*plain, *apart))
+
+
+def sized(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    both = torch.cat([x, y]).softmax(-1)
+    return both.view(both.shape[0] // 1, -1) * x.shape[0] + y.sum(), x.var() + x.mean(0), torch.arange(x.shape[0]) * 2.5
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_kernels_of_symbolic_sizes_are_checked_at_those_of_the_inputs(
+    wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    symbolic: list[bool] = []
+
+    def launcher(kernel: Any) -> Callable[..., None]:
+        symbolic.append(bool(kernel.source.sizes))
+        run = interpreted_launcher(kernel)
+
+        def launch(*given: Any, **keywords: Any) -> None:
+            run(*given, **keywords)
+            last = [value for value in given if isinstance(value, Tensor)][-1]
+            if wrong:
+                last.view(-1)[-1:].fill_(float("nan"))
+
+        return launch
+
+    monkeypatch.setattr(verify, "interpreted_launcher", launcher)
+    inputs = (torch.randn(7, 40), torch.randn(5, 40))
+    found = verify.verify_model(sized, inputs, source="m", interpret=True, dynamic=True)
+    assert len(found) == len(symbolic) == 5
+    assert all(symbolic)
+    # what reads a wrong value, and computes rightly of it, is right: those that read inputs alone are found wrong
+    assert [check.ok for check in found] == ([False, True, False, True, False] if wrong else [True] * 5)
