@@ -58,3 +58,11 @@ torch.cuda.synchronize()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "index out of range for size 5" in done.stdout + done.stderr
+
+
+def test_powers_cut_off_to_whole_numbers_are_eagers() -> None:
+    def powers() -> list[torch.Tensor]:
+        return [torch.logspace(0, end, 4, 5, dtype=torch.int64, device="cuda") for end in (2, 3, 4)]
+
+    for ours, eager in zip(torch.compile(powers, backend="fusescope")(), powers(), strict=True):
+        assert torch.equal(ours, eager)
