@@ -19,8 +19,11 @@ def test_collectives_run_between_graphs_or_in_them() -> None:
     """The processes compare their numbers with eager's at every call."""
     for outcome in collective_processes.outcomes("cuda", "nccl", seconds=90):
         parts, whole = outcome["parts"], outcome["whole"]
-        assert {rule for rule, *_ in parts["reasons"]} == {"collective"}
-        for _, node, file, detail in parts["reasons"]:
+        cuts = [rest for rule, *rest in parts["reasons"] if rule == "collective"]
+        # What a collective still reads is kept, so a graph whose memory that is may run plainly once.
+        assert cuts
+        assert {rule for rule, *_ in parts["reasons"]} <= {"collective", "kept_outputs"}
+        for node, file, detail in cuts:
             assert node
             assert file == collective_processes.__file__
             assert "graph_collectives" in detail
