@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from views.background.jobs import Job
 
 
 class WhenSeen(QObject):
-    """Holds the latest request of one panel; the panel calls ``seen`` in its showEvent."""
+    """Holds the latest request of one panel, until that is shown."""
 
     made = Signal(object)  # what the request made, told in the GUI thread
 
@@ -19,6 +19,13 @@ class WhenSeen(QObject):
         super().__init__(panel)
         self._due: Callable[[], object] | None = None
         self._job: Job | None = None
+        panel.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The panel comes into sight."""
+        if event.type() == QEvent.Type.Show:
+            self._begin()
+        return super().eventFilter(watched, event)
 
     def request(self, make: Callable[[], object]) -> None:
         """Make something else; what was asked for before is not told any more."""
@@ -28,10 +35,9 @@ class WhenSeen(QObject):
         self._due = make
         panel = self.parent()
         if isinstance(panel, QWidget) and panel.isVisible():
-            self.seen()
+            self._begin()
 
-    def seen(self) -> None:
-        """The panel is in sight: begin what is due."""
+    def _begin(self) -> None:
         due, self._due = self._due, None
         if due is None:
             return

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import msgspec
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.memory_plan import live_at, live_bytes
@@ -45,11 +44,6 @@ class MemoryPanel(QWidget):
         column.addWidget(self.map, 1)
         self._content = WhenSeen(self)
         self._content.made.connect(self._show)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Make what was asked for while hidden."""
-        super().showEvent(event)
-        self._content.seen()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

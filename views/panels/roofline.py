@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.roofline import Point
@@ -61,11 +60,6 @@ class RooflinePanel(QWidget):
         column.addLayout(row, 1)
         self._content = WhenSeen(self)
         self._content.made.connect(self._show)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Make what was asked for while hidden."""
-        super().showEvent(event)
-        self._content.seen()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

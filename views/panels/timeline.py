@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QColor, QShowEvent
+from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.filters import Kept
@@ -51,11 +51,6 @@ class TimelinePanel(QWidget):
         self._scroll.hide()
         self._content = WhenSeen(self)
         self._content.made.connect(self._show)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Make what was asked for while hidden."""
-        super().showEvent(event)
-        self._content.seen()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

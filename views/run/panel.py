@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
 from app.filters import Kept
@@ -191,11 +191,6 @@ class RunPanel(QWidget):
         """The plot keeps its room before the table."""
         super().resizeEvent(event)
         self.table.share(self.width())
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Make what was asked for while hidden."""
-        super().showEvent(event)
-        self._kept.seen()
 
     def set_kept(self, report: Report, kept: dict[str, Kept] | None) -> None:
         """An iteration is never filtered: say how much of it the filters leave. None is everything."""
