@@ -433,14 +433,19 @@ def test_fitted_camera_holds_the_bounds() -> None:
     assert 0 <= top < bottom <= 600
 
 
-def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
-    report = lab_report(120)
+def graph_panel(qtbot: QtBot, nodes: int) -> GraphPanel:
+    """A panel with a laid-out region of so many nodes."""
     panel = GraphPanel(theme.light())
     qtbot.addWidget(panel)
     panel.resize(900, 600)
     panel.show()
     with qtbot.waitSignal(panel.laid_out, timeout=20_000):
-        panel.set_report(report, {})
+        panel.set_report(lab_report(nodes), {})
+    return panel
+
+
+def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
+    panel = graph_panel(qtbot, 120)
     plain = panel.canvas.grab().toImage()
     pictures = []
     for kind, presses in (("time", 1), ("dtype", 4)):
@@ -458,13 +463,7 @@ def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
 
 
 def test_colours_of_a_large_region_are_found_on_another_thread(qtbot: QtBot) -> None:
-    report = lab_report(1800)
-    panel = GraphPanel(theme.light())
-    qtbot.addWidget(panel)
-    panel.resize(900, 600)
-    panel.show()
-    with qtbot.waitSignal(panel.laid_out, timeout=20_000):
-        panel.set_report(report, {})
+    panel = graph_panel(qtbot, 1800)
     panel.show_overlay("time")
     panel.show_overlay("bytes")
     assert panel.legend.kind == "decision", "not yet"

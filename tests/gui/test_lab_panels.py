@@ -23,6 +23,7 @@ from views.compile.progress import STAGES
 from views.compile.stage_texts import explanation
 from views.compile.stages import StagesPanel
 from views.cuda_graph.panel import CudaGraphPanel
+from views.cuda_graph.topology_view import TopologyView
 from views.look.theme import dark, light
 from views.panels.memory import MemoryPanel, memory_text, order_text
 from views.panels.roofline import RooflinePanel
@@ -45,6 +46,23 @@ def shown(qtbot: QtBot, widget: QWidget, width: int = 860, height: int = 280) ->
     widget.show()
     qtbot.waitExposed(widget)
     QApplication.processEvents()
+
+
+def cuda_graph_panel(qtbot: QtBot, report: Report) -> CudaGraphPanel:
+    """The panel with the report's first region."""
+    panel = CudaGraphPanel(light())
+    shown(qtbot, panel)
+    panel.set_report(report)
+    panel.set_region(RegionIndex(report, report.regions[0]))
+    return panel
+
+
+def topology_view(qtbot: QtBot, panel: CudaGraphPanel) -> TopologyView:
+    """The panel's topology page, laid out."""
+    qtbot.mouseClick(panel.pages.button("topology"), LEFT)
+    view = panel.topology.view
+    qtbot.waitUntil(lambda: view.scene is not None, timeout=10_000)
+    return view
 
 
 def settle() -> None:
@@ -120,10 +138,7 @@ def test_what_a_trace_says_in_a_sentence() -> None:
 
 
 def test_cuda_graph_overview_says_figures_and_leads_to_the_node(qtbot: QtBot, report: Report) -> None:
-    panel = CudaGraphPanel(light())
-    shown(qtbot, panel)
-    panel.set_report(report)
-    panel.set_region(RegionIndex(report, report.regions[0]))
+    panel = cuda_graph_panel(qtbot, report)
     assert "98.6 % of kernels run inside graphs" in panel.life.accessibleDescription()
     assert "Capture 8.11 ms" in panel.life.accessibleDescription()
     QApplication.processEvents()
@@ -134,13 +149,8 @@ def test_cuda_graph_overview_says_figures_and_leads_to_the_node(qtbot: QtBot, re
 
 
 def test_topology_nodes_join_the_selection_both_ways(qtbot: QtBot, report: Report) -> None:
-    panel = CudaGraphPanel(light())
-    shown(qtbot, panel)
-    panel.set_report(report)
-    panel.set_region(RegionIndex(report, report.regions[0]))
-    qtbot.mouseClick(panel.pages.button("topology"), LEFT)
-    view = panel.topology.view
-    qtbot.waitUntil(lambda: view.scene is not None, timeout=10_000)
+    panel = cuda_graph_panel(qtbot, report)
+    view = topology_view(qtbot, panel)
     nodes = report.regions[0].cuda_graph.topology
     place = next(i for i, node in enumerate(nodes) if node.unit)
     qtbot.waitUntil(lambda: view.viewport().rect().contains(view.rect_in_view(place).center().toPoint()))
@@ -163,13 +173,8 @@ def is_told(panel: CudaGraphPanel, text: str) -> bool:
 
 
 def test_a_long_kernel_name_is_told_whole_and_copied(qtbot: QtBot, report: Report) -> None:
-    panel = CudaGraphPanel(light())
-    shown(qtbot, panel)
-    panel.set_report(report)
-    panel.set_region(RegionIndex(report, report.regions[0]))
-    qtbot.mouseClick(panel.pages.button("topology"), LEFT)
-    view = panel.topology.view
-    qtbot.waitUntil(lambda: view.scene is not None, timeout=10_000)
+    panel = cuda_graph_panel(qtbot, report)
+    view = topology_view(qtbot, panel)
     nodes = report.regions[0].cuda_graph.topology
     place = next(i for i, node in enumerate(nodes) if len(node.name) > 50)
     view.choose(place)
@@ -184,10 +189,7 @@ def test_a_long_kernel_name_is_told_whole_and_copied(qtbot: QtBot, report: Repor
 
 
 def test_inputs_and_their_routes_as_csv(qtbot: QtBot, report: Report) -> None:
-    panel = CudaGraphPanel(light())
-    shown(qtbot, panel)
-    panel.set_report(report)
-    panel.set_region(RegionIndex(report, report.regions[0]))
+    panel = cuda_graph_panel(qtbot, report)
     qtbot.mouseClick(panel.pages.button("inputs"), LEFT)
     table = panel.inputs
     table.sortByColumn(4, Qt.SortOrder.DescendingOrder)
@@ -215,10 +217,7 @@ def test_what_the_inputs_of_a_whole_iterations_graph_cost(qtbot: QtBot) -> None:
 
 
 def test_the_check_list_can_be_walked_by_keyboard(qtbot: QtBot, report: Report) -> None:
-    panel = CudaGraphPanel(light())
-    shown(qtbot, panel)
-    panel.set_report(report)
-    panel.set_region(RegionIndex(report, report.regions[0]))
+    panel = cuda_graph_panel(qtbot, report)
     qtbot.mouseClick(panel.pages.button("check"), LEFT)
     qtbot.waitUntil(lambda: bool(panel.check.findings), timeout=5_000)
     assert panel.check.findings[0].title == "Graph break: print() is called on a tensor."
