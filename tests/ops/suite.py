@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from tests.ops.processes import ROOT, Worker
 from tests.ops.records import Record, Unit, add_failure, add_outcome, judged, new_record, read_records
@@ -76,7 +76,7 @@ def operator_names() -> list[str]:
 def run_all(records: Sequence[Record], folder: Path, workers: Sequence[Worker], budget: float) -> list[Record]:
     """Run what is left of the operators; a line goes to ``ops.jsonl`` whenever a part of one is done."""
     with (folder / "ops.jsonl").open("a") as log:
-        turns = Turns(records, budget)
+        turns = Turns(records, log, budget)
 
         def serve(worker: Worker) -> None:
             try:
@@ -84,10 +84,7 @@ def run_all(records: Sequence[Record], folder: Path, workers: Sequence[Worker], 
                     unit, seconds = turn
                     start = time.monotonic()
                     for message in worker.run(unit, seconds):
-                        line = turns.heard(unit, message, time.monotonic() - start)
-                        if line:
-                            log.write(line + "\n")
-                            log.flush()
+                        turns.heard(unit, message, time.monotonic() - start)
             finally:
                 worker.stop()
 
@@ -103,7 +100,8 @@ class Turns:
     """Whose cases run next. Every operator gets a slice of time first; those with more cases come again, in halves
     that run side by side, so that neither the many cases of one keep out another's nor end up in one process."""
 
-    def __init__(self, records: Sequence[Record], budget: float) -> None:
+    def __init__(self, records: Sequence[Record], log: TextIO, budget: float) -> None:
+        self._log = log
         self.records = {record["op"]: record for record in records}
         self._waiting: deque[Unit] = deque((r["op"], first, step) for r in records for first, step, _ in r["rest"])
         self._running = 0
@@ -127,8 +125,9 @@ class Turns:
                     return None
                 self._changed.wait()
 
-    def heard(self, unit: Unit, message: dict[str, Any], seconds: float) -> str:
-        """Take in what a worker says of a unit; the operator's line for the log where the unit's turn is over."""
+    def heard(self, unit: Unit, message: dict[str, Any], seconds: float) -> None:
+        """Take in what a worker says of a unit; where the unit's turn is over, the operator goes to the log: of its
+        lines there the last counts, so they are written one at a time and in order."""
         op, first, step = unit
         with self._changed:
             record = self.records[op]
@@ -136,7 +135,7 @@ class Turns:
                 add_outcome(record, message["case"], message["outcome"])
                 if message["outcome"]["kind"] not in ("pass", "skip"):
                     print(f"{message['case']['title']}: {message['outcome']['message']}", flush=True)
-                return ""
+                return
             ended = message.get("ended")
             if ended:
                 add_failure(record, ended["title"], ended["kind"], ended["message"])
@@ -150,8 +149,9 @@ class Turns:
                 if record["ended"] <= MAX_ENDED:
                     self._waiting += [(op, begin, 2 * step), (op, begin + step, 2 * step)]
             self._running -= 1
+            self._log.write(json.dumps(record) + "\n")
+            self._log.flush()
             self._changed.notify_all()
-            return json.dumps(record)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,9 @@ def run(folder: Path, names: list[str], ran: list[tuple[str, int]], budget: floa
     known = read_records([folder])
     records = [known.get(name) or new_record(name) for name in names]
     workers: Any = [Counting(ran) for _ in range(3)]
-    return {record["op"]: judged(record) for record in run_all(records, folder, workers, budget)}
+    done = {record["op"]: record for record in run_all(records, folder, workers, budget)}
+    assert read_records([folder]).items() >= done.items()  # the log's last line of each is its last state
+    return {op: judged(record) for op, record in done.items()}
 
 
 def test_every_case_runs_once_and_a_crash_costs_one(tmp_path: Path) -> None:
