@@ -16,7 +16,7 @@ from PySide6.QtGui import QColor
 from app.overlays import LEVELS
 from views.canvas.palette import CanvasPalette, category_color, ramp_color
 from views.canvas.scene import CATEGORY, EXTERN, GROUPED, INPUT, OUTPUT, PARAMETER, PLAIN, RAMP
-from views.look.theme import GROUP_COLORS, Theme, dark, light
+from views.look.theme import GROUP_COLORS, Theme, dark, light, mix, selected_row, soft
 from views.run.facets import mode_color
 from views.run.record import MODE_TITLES
 
@@ -112,6 +112,16 @@ def test_texts_have_contrast(theme: Theme) -> None:
         assert contrast(getattr(theme.syntax, name), theme.surface) >= 4.5, name
     for color in (*theme.group_colors, theme.extern_border, theme.selection, theme.cpu_curve, theme.gpu_curve):
         assert contrast(color, theme.surface) >= 3.0, color.name()
+
+
+@BOTH
+def test_texts_have_contrast_on_grounds_that_are_tinted(theme: Theme) -> None:
+    for name in ("text", "muted", "accent", "danger", "warning", "success"):
+        assert contrast(getattr(theme, name), selected_row(theme)) >= 4.5, name
+    for name in ("accent", "danger", "warning", "success"):  # a chip in its own colour
+        assert contrast(getattr(theme, name), mix(theme.surface, getattr(theme, name), 0.13)) >= 4.5, name
+    for color in (*theme.group_colors, theme.extern_border, theme.cpu_curve):
+        assert contrast(theme.text, soft(color, theme)) >= 4.5, color.name()
 
 
 @BOTH

@@ -24,7 +24,7 @@ from views.canvas.primitives import ShapeBuffer
 from views.charts.chart import Chart, draw_tip
 from views.charts.scale import Scale
 from views.look import format as fmt
-from views.look.theme import Theme, mix
+from views.look.theme import Theme, mix, soft
 
 ROW, HEAD, GAP, AXIS = 22.0, 22.0, 10.0, 22.0
 _NAMES = 76.0  # room for the lanes' names
@@ -264,7 +264,7 @@ class Gantt(Chart):
         for color in np.unique(colors):
             ink = self._colors[int(color)]
             painter.setPen(QPen(ink, 0.8))
-            painter.setBrush(mix(self.theme.surface, ink, 0.62))
+            painter.setBrush(soft(ink, self.theme))
             mine = boxes[colors == color]
             narrow = mine[:, 2] <= _ROUND_FROM
             painter.drawRects(self._rects.fill(mine[narrow]))

@@ -17,7 +17,7 @@ from views.charts.chart import LEFT, Chart, draw_axes, draw_tip
 from views.charts.scale import Scale
 from views.charts.shapes import polygon, steps
 from views.look import format as fmt
-from views.look.theme import GROUP_COLORS, Theme, mix
+from views.look.theme import GROUP_COLORS, Theme, mix, soft
 
 _LIVE_SHARE = 0.42  # of the height
 _LEAST_ROW = 3.0
@@ -147,7 +147,7 @@ class MemoryMap(Chart):
 
     def _fill(self, number: int) -> QColor:
         theme = self.theme
-        return mix(theme.surface, theme.extern_border if number < 0 else theme.group_colors[number], 0.62)
+        return soft(theme.extern_border if number < 0 else theme.group_colors[number], theme)
 
     def _paint_live(self, painter: QPainter, box: QRectF, map_box: QRectF, x: Scale, y: Scale, unit: float) -> None:
         theme, live = self.theme, self._view.live

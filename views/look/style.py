@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 
 from views.look.resources import load_fonts, resource
-from views.look.theme import Theme, mix
+from views.look.theme import Theme, mix, selected_row
 
 
 def application() -> QApplication:
@@ -54,7 +54,7 @@ def stylesheet(theme: Theme) -> str:
     t["hover"] = mix(theme.raised, theme.text, 0.07).name()
     t["pressed"] = mix(theme.raised, theme.text, 0.13).name()
     t["row_hover"] = mix(theme.surface, theme.text, 0.04).name()
-    t["row_selected"] = mix(theme.surface, theme.accent, 0.22).name()
+    t["row_selected"] = selected_row(theme).name()
     t["accent_hover"] = mix(theme.accent, theme.text, 0.12).name()
     t["faint"] = mix(theme.muted, theme.surface, 0.45).name()
     t["handle"] = mix(theme.surface, theme.muted, 0.35).name()

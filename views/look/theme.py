@@ -110,6 +110,16 @@ def mix(a: QColor, b: QColor, share: float) -> QColor:
     )
 
 
+def soft(color: QColor, theme: Theme) -> QColor:
+    """The fill of a box in a colour that texts are written over."""
+    return mix(theme.surface, color, 0.4 if theme.is_dark else 0.62)
+
+
+def selected_row(theme: Theme) -> QColor:
+    """The ground of a row that is selected, on which texts of every colour can be read."""
+    return mix(theme.surface, theme.accent, 0.14)
+
+
 def _installed(families: tuple[str, ...]) -> list[str]:
     known = set(QFontDatabase.families())
     return [family for family in families if family in known] or list(families)
@@ -128,12 +138,12 @@ def light() -> Theme:
         raised=QColor("#f8f9fb"),
         border=QColor("#d8dce4"),
         text=QColor("#1a1e27"),
-        muted=QColor("#5c6575"),
-        accent=QColor("#2563d9"),
+        muted=QColor("#566070"),
+        accent=QColor("#205dd2"),
         accent_text=QColor("#ffffff"),
-        danger=QColor("#c4312b"),
-        warning=QColor("#9a6200"),
-        success=QColor("#1b7f4d"),
+        danger=QColor("#bd2c27"),
+        warning=QColor("#8a5600"),
+        success=QColor("#0e7350"),
         extern_fill=QColor("#e6e8ed"),
         extern_border=QColor("#7b8494"),
         selection=QColor("#e8590c"),
