@@ -125,12 +125,12 @@ def paint_titles(
             if beside:
                 room = text.adjusted(used + 8, 0, 0, 0)
                 if small.metrics.horizontalAdvance(beside) <= room.width():
-                    _line(painter, small, beside, room, palette.theme.muted)
+                    _line(painter, small, beside, room, ink.muted)
             continue
         _line(painter, title, box.title, text.translated(0, 1), ink.text)
         below = text.translated(0, 19)
         kind = f"{box.type_name} · " if box.type_name and box.type_name not in box.title else ""
-        _line(painter, small, f"{kind}{len(box.members):,} nodes", below, palette.theme.muted)
+        _line(painter, small, f"{kind}{len(box.members):,} nodes", below, ink.muted)
 
 
 def _line(painter: QPainter, font: TextCache, text: str, where: QRectF, color: QColor) -> float:

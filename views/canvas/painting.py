@@ -145,7 +145,7 @@ class ScenePainter:
             self._paint_title(painter, scene.layout.group_names[group], ink, strip)
 
     def _paint_title(self, painter: QPainter, name: str, ink: GroupInk, strip: QRectF) -> None:
-        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setPen(_pen(ink.border, 1.0))  # the coolest level of an overlay is next to the strip's own colour
         painter.setBrush(ink.swatch)
         painter.drawEllipse(QPointF(strip.left() + 12, strip.center().y()), 3.5, 3.5)
         kind = self._kind(name)
@@ -156,7 +156,7 @@ class ScenePainter:
         painter.setFont(self.small_text.font)
         width = self.small_text.metrics.horizontalAdvance(kind)
         if used + width + 14 <= free:
-            painter.setPen(self.palette.theme.muted)
+            painter.setPen(ink.muted)
             box = QRectF(strip.right() - width - 11, strip.top(), width + 2, strip.height())
             self.small_text.draw_left(painter, kind, box)
 
@@ -287,7 +287,7 @@ class ScenePainter:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(ink.border)
             painter.drawRoundedRect(chip, 4, 4)
-            painter.setPen(self.palette.theme.surface)
+            painter.setPen(ink.badge)
             self.small_text.draw_centred(painter, text, chip)
 
     def _paint_edge_labels(self, painter: QPainter, nodes: Indices) -> None:

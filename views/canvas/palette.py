@@ -8,28 +8,34 @@ from PySide6.QtGui import QColor
 
 from app.overlays import LEVELS
 from views.canvas.scene import CATEGORY, EXTERN, GROUPED, INPUT, OUTPUT, PARAMETER, PLAIN, RAMP
+from views.look.contrast import legible
 from views.look.theme import Theme, mix
 
 
 @dataclass(frozen=True)
 class Ink:
-    """How one class of boxes is drawn. ``far`` is the plain fill where boxes are only a few pixels."""
+    """How one class of boxes is drawn, ``text`` and ``muted`` on ``fill``, ``badge`` on ``border``.
+
+    ``far`` is the plain fill where boxes are only a few pixels.
+    """
 
     fill: QColor
     border: QColor
     text: QColor
     muted: QColor
     far: QColor
+    badge: QColor
 
 
 @dataclass(frozen=True)
 class GroupInk:
-    """How one colour of group boxes is drawn."""
+    """How one colour of group boxes is drawn, ``text`` and ``muted`` on ``strip``."""
 
     fill: QColor
     border: QColor
     strip: QColor
     text: QColor
+    muted: QColor
     swatch: QColor
     far: QColor
 
@@ -52,62 +58,57 @@ class CanvasPalette:
         self._groups: list[GroupInk] = []
         self._nodes: list[Ink] = []
         for color in theme.group_colors:
-            deep = mix(color, theme.text, 0.45)
             self._groups.append(
-                GroupInk(
+                self._group_ink(
                     fill=mix(base, color, 0.10 if dark else 0.075),
                     border=mix(base, color, 0.55 if dark else 0.5),
                     strip=mix(base, color, 0.24 if dark else 0.18),
-                    text=deep,
+                    text=mix(color, theme.text, 0.45),
                     swatch=color,
                     far=mix(base, color, 0.34 if dark else 0.3),
                 )
             )
             self._nodes.append(
-                Ink(
+                self._ink(
                     fill=mix(base, color, 0.2) if dark else mix(base, color, 0.02),
                     border=mix(base, color, 0.7 if dark else 0.62),
-                    text=theme.text,
                     muted=mix(theme.muted, color, 0.15),
                     far=mix(base, color, 0.75),
                 )
             )
         self._fixed = {
-            PLAIN: Ink(base, mix(theme.border, theme.muted, 0.3), theme.text, theme.muted, mix(base, theme.muted, 0.4)),
-            INPUT: Ink(
-                mix(base, theme.accent, 0.12), mix(base, theme.accent, 0.6), mix(theme.accent, theme.text, 0.35),
-                theme.muted, mix(base, theme.accent, 0.55),
+            PLAIN: self._ink(base, mix(theme.border, theme.muted, 0.3), mix(base, theme.muted, 0.4)),
+            INPUT: self._ink(
+                mix(base, theme.accent, 0.12), mix(base, theme.accent, 0.6), mix(base, theme.accent, 0.55),
+                text=mix(theme.accent, theme.text, 0.35),
             ),
-            PARAMETER: Ink(
-                mix(theme.window, theme.muted, 0.06), mix(theme.border, theme.muted, 0.2), theme.muted,
-                theme.muted, mix(theme.window, theme.muted, 0.28),
+            PARAMETER: self._ink(
+                mix(theme.window, theme.muted, 0.06), mix(theme.border, theme.muted, 0.2),
+                mix(theme.window, theme.muted, 0.28), text=theme.muted,
             ),
-            EXTERN: Ink(
-                theme.extern_fill, theme.extern_border, theme.text, theme.muted,
-                mix(theme.extern_fill, theme.extern_border, 0.75),
+            EXTERN: self._ink(
+                theme.extern_fill, theme.extern_border, mix(theme.extern_fill, theme.extern_border, 0.75)
             ),
-            OUTPUT: Ink(
-                mix(base, theme.success, 0.12), mix(base, theme.success, 0.7), mix(theme.success, theme.text, 0.3),
-                theme.muted, mix(base, theme.success, 0.6),
+            OUTPUT: self._ink(
+                mix(base, theme.success, 0.12), mix(base, theme.success, 0.7), mix(base, theme.success, 0.6),
+                text=mix(theme.success, theme.text, 0.3),
             ),
         }  # fmt: skip
-        self.extern_box = GroupInk(
+        self.extern_box = self._group_ink(
             fill=mix(base, theme.extern_fill, 0.6),
             border=theme.extern_border,
             strip=theme.extern_fill,
-            text=theme.text,
             swatch=theme.extern_border,
             far=mix(theme.extern_fill, theme.extern_border, 0.3),
         )
-        self.plain_box = GroupInk(
+        self.plain_box = self._group_ink(
             fill=mix(base, theme.window, 0.5),
             border=mix(theme.border, theme.muted, 0.3),
             strip=mix(base, theme.muted, 0.12),
-            text=theme.text,
             swatch=theme.muted,
             far=mix(base, theme.muted, 0.25),
         )
-        self.stub_text = mix(theme.muted, base, 0.1)
+        self.stub_text = theme.muted
         self.stub_border = mix(theme.border, theme.muted, 0.25)
 
     def node(self, node_class: int) -> Ink:
@@ -124,6 +125,21 @@ class CanvasPalette:
             return self._overlay_group(color)
         return self._groups[color % len(self._groups)] if color >= 0 else self.extern_box
 
+    def _ink(
+        self, fill: QColor, border: QColor, far: QColor, text: QColor | None = None, muted: QColor | None = None
+    ) -> Ink:
+        """With texts in the theme's colours where no others are given, as strong as it takes to read them."""
+        theme = self.theme
+        text, muted = legible(text or theme.text, fill), legible(muted or theme.muted, fill)
+        return Ink(fill, border, text, muted, far, legible(theme.surface, border))
+
+    def _group_ink(
+        self, fill: QColor, border: QColor, strip: QColor, swatch: QColor, far: QColor, text: QColor | None = None
+    ) -> GroupInk:
+        theme = self.theme
+        text, muted = legible(text or theme.text, strip), legible(theme.muted, strip)
+        return GroupInk(fill, border, strip, text, muted, swatch, far)
+
     def _overlay_color(self, number: int) -> QColor:
         is_category = number >= CATEGORY
         return category_color(number - CATEGORY, self.theme) if is_category else ramp_color(number - RAMP, self.theme)
@@ -131,13 +147,14 @@ class CanvasPalette:
     def _overlay_ink(self, number: int) -> Ink:
         theme, color = self.theme, self._overlay_color(number)
         base = theme.surface
-        return Ink(mix(base, color, 0.5), mix(color, theme.text, 0.25), theme.text, mix(theme.text, color, 0.2), color)
+        muted = mix(theme.text, color, 0.2)
+        return self._ink(mix(base, color, 0.5), mix(color, theme.text, 0.25), color, muted=muted)
 
     def _overlay_group(self, number: int) -> GroupInk:
         theme, color = self.theme, self._overlay_color(number)
         base = theme.surface
-        strip = mix(base, color, 0.5)
-        return GroupInk(mix(base, color, 0.22), mix(color, theme.text, 0.2), strip, theme.text, color, color)
+        border = mix(color, theme.text, 0.2)
+        return self._group_ink(mix(base, color, 0.22), border, mix(base, color, 0.5), color, color)
 
 
 def ramp_color(level: int, theme: Theme) -> QColor:

@@ -57,8 +57,8 @@ class CodeView(TextView):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours and font of ``theme``."""
-        self._strong = mix(theme.surface, theme.selection, 0.16)
-        self._light = mix(theme.surface, theme.selection, 0.07)
+        self._strong = mix(theme.surface, theme.selection, 0.13)
+        self._light = mix(theme.surface, theme.selection, 0.06)
         self._veil = QColor(theme.surface)
         self._veil.setAlphaF(0.64)
         super().set_theme(theme)

@@ -29,6 +29,7 @@ from views.code.highlighting import Highlighter
 from views.code.keys import move_of
 from views.code.lines import Lines
 from views.code.pointer import Pointer
+from views.look.contrast import legible
 from views.look.theme import Theme, mix
 
 _MARGIN = 4  # pixels around the text
@@ -63,7 +64,7 @@ class TextView(QAbstractScrollArea):
         self._theme = theme
         fields = ("keyword", "name", "type", "string", "number", "comment", "decorator", "operator")
         self._colors: dict[str, QColor] = {field: getattr(theme.syntax, field) for field in fields} | {"": theme.text}
-        self._pale = mix(theme.muted, theme.surface, 0.35)
+        self._pale = legible(mix(theme.muted, theme.surface, 0.35), theme.surface)
         self._measure()
 
     def set_text(self, text: str, language: str) -> None:
@@ -334,13 +335,13 @@ class TextView(QAbstractScrollArea):
             painter.fillRect(QRect(0, top, width, self._row_height), back)
         (first, begin), (last, behind) = self.caret.selection
         if self.caret.has_selection and first <= number <= last:
-            strength = 0.3 if self.hasFocus() else 0.18
+            strength = 0.2 if self.hasFocus() else 0.12
             start = begin if number == first else 0
             end = behind if number == last else len(self.lines[number])
             beyond = 0.5 if number < last else 0.0  # the line's end is selected, too
             self._fill_cells(painter, number, top, start, end, mix(theme.surface, theme.accent, strength), beyond)
         for start, end, current in self.found_in(number):
-            color = mix(theme.surface, theme.warning, 0.5 if current else 0.2)
+            color = mix(theme.surface, theme.warning, 0.36 if current else 0.16)
             self._fill_cells(painter, number, top, start, end, color)
 
     def _fill_cells(

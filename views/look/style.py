@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 
 from views.look.resources import load_fonts, resource
@@ -42,6 +42,17 @@ def apply_theme(app: QApplication, theme: Theme) -> None:
     app.setStyleSheet(stylesheet(theme))
 
 
+def grounds(theme: Theme) -> dict[str, QColor]:
+    """What the stylesheet mixes for texts to stand on, by token; every colour of text is read on all of them."""
+    fills = {name: getattr(theme, name) for name in ("danger", "warning", "success", "accent")}
+    return {
+        "hover": mix(theme.raised, theme.text, 0.07),
+        "row_hover": mix(theme.surface, theme.text, 0.04),
+        "row_selected": selected_row(theme),
+        **{f"{name}_fill": mix(theme.surface, color, 0.13) for name, color in fills.items()},
+    }
+
+
 def stylesheet(theme: Theme) -> str:
     """The stylesheet of ``theme``. A token without a value is a KeyError."""
     t = {
@@ -51,18 +62,12 @@ def stylesheet(theme: Theme) -> str:
             "danger", "warning", "success", "selection",
         )
     }
-    t["hover"] = mix(theme.raised, theme.text, 0.07).name()
+    t |= {name: color.name() for name, color in grounds(theme).items()}
     t["pressed"] = mix(theme.raised, theme.text, 0.13).name()
-    t["row_hover"] = mix(theme.surface, theme.text, 0.04).name()
-    t["row_selected"] = selected_row(theme).name()
     t["accent_hover"] = mix(theme.accent, theme.text, 0.12).name()
-    t["faint"] = mix(theme.muted, theme.surface, 0.45).name()
+    t["faint"] = mix(theme.muted, theme.surface, 0.3).name()
     t["handle"] = mix(theme.surface, theme.muted, 0.35).name()
     t["handle_hover"] = mix(theme.surface, theme.muted, 0.6).name()
-    t["danger_fill"] = mix(theme.surface, theme.danger, 0.13).name()
-    t["warning_fill"] = mix(theme.surface, theme.warning, 0.13).name()
-    t["success_fill"] = mix(theme.surface, theme.success, 0.13).name()
-    t["accent_fill"] = mix(theme.surface, theme.accent, 0.13).name()
     t["chevron"] = resource("themes", theme.name, "chevron-down.svg").as_posix()
     t["chevron_right"] = resource("themes", theme.name, "chevron-right.svg").as_posix()
     t["check"] = resource("themes", theme.name, "check.svg").as_posix()
