@@ -327,8 +327,21 @@ def test_what_was_asked_for_differently_is_said(report: Report) -> None:
         ("torch", "2.13.0+cpu", "2.11.0"),
         ("option num_warps", None, "8"),
     ]
-    assert found.title_b == "inductor torch 2.11.0 num_warps=8"
+    assert found.title_a == "Fusescope, torch 2.13.0+cpu"
+    assert found.title_b == "TorchInductor, torch 2.11.0, num_warps=8"
     assert not found.is_empty
+
+
+def test_both_titles_say_what_differs(report: Report) -> None:
+    """Also where one of them has only what the other one changed: its own is the default."""
+    other = copy_of(report)
+    report.options, other.options = {"max_fusion": "4", "streams": "2"}, {"streams": "1"}
+    found = compare(report, other)
+    assert found.title_a == "Fusescope, max_fusion=4, streams=2"
+    assert found.title_b == "Fusescope, max_fusion=default, streams=1"
+    other.training, other.options = True, report.options
+    found = compare(report, other)
+    assert (found.title_a, found.title_b) == ("Fusescope, inference", "Fusescope, training")
 
 
 def test_empty_reports() -> None:

@@ -7,7 +7,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
 
-COMPILERS = ("fusescope", "inductor")
+from app.titles import COMPILERS
+
 MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
 IRS = ("triton", "ttir", "ttgir", "llir", "ptx", "sass", "amdgcn")
 _SOURCE_HELP = "example:NAME, FILE.py[:function], FILE.pt2 or package.module:function"
@@ -116,7 +117,7 @@ def build_parser() -> Parser:
     command("examples", "the gallery of models")
     add = command("options", "what a compiler can be told with --option")
     add.add_argument("word", nargs="?", default="", metavar="WORD", help="only those with WORD in the name or the text")
-    add.add_argument("--compiler", choices=COMPILERS, default="fusescope")
+    add.add_argument("--compiler", choices=tuple(COMPILERS), default="fusescope")
     add.add_argument("--json", action="store_true", help="the options as JSON")
     command("doctor", "what is missing on this machine")
     command("worker", "the worker's end of the protocol, on stdin and stdout")
@@ -126,7 +127,7 @@ def build_parser() -> Parser:
 def _add_compile_options(parser: argparse.ArgumentParser, target: bool = True, compiler: bool = True) -> None:
     parser.add_argument("source", metavar="SOURCE", help=_SOURCE_HELP)
     if compiler:
-        parser.add_argument("--compiler", choices=COMPILERS, default="fusescope")
+        parser.add_argument("--compiler", choices=tuple(COMPILERS), default="fusescope")
     if target:
         parser.add_argument("--target", default="", metavar="NAME", help="a GPU of 'targets', or local")
     parser.add_argument("--train", action="store_true", help="compile forward and backward")

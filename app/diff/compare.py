@@ -10,6 +10,7 @@ from app.diff.lineage import both_ways, reasons
 from app.diff.nodes import match_nodes
 from app.diff.records import Change, Diff, NodeMatch, RegionDiff
 from app.diff.units import compare_units, units_of
+from app.titles import title_beside
 from compiler.report import Kernel, NodeKind, Region, Report
 
 
@@ -25,26 +26,13 @@ def compare(a: Report, b: Report) -> Diff:
         if one is not None and other is not None
     ]
     return Diff(
-        title_a=title(a, b),
-        title_b=title(b, a),
+        title_a=title_beside(a, b),
+        title_b=title_beside(b, a),
         header=_header(a, b),
         regions=regions,
         kernels=compare_kernels(a.kernels, b.kernels, known),
         totals=totals(a, b),
     )
-
-
-def title(report: Report, other: Report) -> str:
-    """A report's name as short as it tells it from ``other``."""
-    parts = [report.compiler]
-    if report.source != other.source:
-        parts.append(report.source)
-    if report.target != other.target:
-        parts.append(report.target.name)
-    if report.versions.get("torch") != other.versions.get("torch"):
-        parts.append(f"torch {report.versions.get('torch', '?')}")
-    parts += [f"{name}={value}" for name, value in report.options.items() if other.options.get(name) != value]
-    return " ".join(parts)
 
 
 def pair_regions(a: Sequence[Region], b: Sequence[Region]) -> list[tuple[Region | None, Region | None]]:

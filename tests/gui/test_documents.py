@@ -34,6 +34,17 @@ def close_button(window: MainWindow, place: int) -> QAbstractButton:
     return button
 
 
+def test_tabs_of_one_source_say_what_tells_them_apart(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, 60, "one.py")
+    window.session.report.options = {"num_warps": "8"}
+    show(qtbot, window, 60, "one.py")
+    texts = [window.tabs.tabText(place) for place in range(2)]
+    assert texts == ["one.py (Fusescope, num_warps=8) •", "one.py (Fusescope, num_warps=default) •"]
+    show(qtbot, window, 60, "two.py")
+    assert window.tabs.tabText(2) == "two.py •"
+
+
 def test_tabs_switch_and_close(
     make_window: MakeWindow, qtbot: QtBot, answers: Answers, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialog, QWidget
 
 from app.diff import Diff, compare
 from app.session import SessionError, open_session
+from app.titles import COMPILERS
 from compiler.report import Report
 from views.background.jobs import Job
 from views.compare.panel import ComparePanel
@@ -19,7 +20,6 @@ from views.compile.what_if import WhatIf
 from views.compile.worker_bridge import WorkerBridge
 from views.look.theme import Theme
 from views.window.message_bar import Message
-from views.window.toolbar import COMPILERS
 
 
 class SessionDialogs(Protocol):

@@ -54,8 +54,10 @@ class ComparePanel(QWidget):
         column.addLayout(self._head())
         names = QHBoxLayout()
         names.setSpacing(16)
-        self._titles = ElidedLabel("", "strong")
-        names.addWidget(self._titles, 1)
+        self._titles = (ElidedLabel("", "strong", is_sentence=True), ElidedLabel("", "strong", is_sentence=True))
+        for title in self._titles:
+            names.addWidget(title)
+        names.addStretch()
         self._told = label("", "muted")
         names.addWidget(self._told)
         column.addLayout(names)
@@ -93,6 +95,11 @@ class ComparePanel(QWidget):
         """What is shown."""
         return self._diff
 
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What A and B are called."""
+        return tuple(title.text() for title in self._titles)
+
     def clear(self) -> None:
         """Nothing is compared."""
         self.set_diff(None, None, "b")
@@ -101,7 +108,7 @@ class ComparePanel(QWidget):
         """Show a comparison of ``pair``; ``shown`` is "a" or "b", the side that the graph shows."""
         self._diff, self._pair = diff, pair
         self._shown = shown
-        for part in (*self._parts, self._titles, self._told, self._pages):
+        for part in (*self._parts, *self._titles, self._told, self._pages):
             part.setVisible(diff is not None)
         self._empty.setVisible(diff is None)
         if diff is not None:  # an empty table would look as if nothing had been compared
@@ -146,8 +153,9 @@ class ComparePanel(QWidget):
         left = None
         if self._kept is not None and self._pair is not None:
             left = kept_of_diff(diff, *self._pair, shown=self._shown, kept=self._kept)
-        here = {side: "  (shown)" if self._shown == side else "" for side in ("a", "b")}
-        self._titles.setText(f"A: {diff.title_a}{here['a']}    B: {diff.title_b}{here['b']}")
+        same = "" if diff.title_a != diff.title_b else ", the same settings"
+        for label_, side, title in zip(self._titles, "ab", (diff.title_a, diff.title_b + same), strict=True):
+            label_.setText(f"{side.upper()}{' (shown)' if self._shown == side else ''}: {title}")
         self._told.setText(summary(diff))
         groups = group_records(diff, self._theme, all_of_them=self.all.isChecked())
         kernels = kernel_records(diff, self._theme)

@@ -20,13 +20,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.titles import compiler_title
 from app.worker.protocol import Failed, ListOptions, OptionsListed, WorkerDied
 from compiler.report import Report
 from views.compile.options_model import VALUE, OptionsFilter, OptionsModel
 from views.compile.worker_bridge import WorkerBridge
 from views.look.theme import Theme
 from views.widgets.basic import label
-from views.window.toolbar import COMPILERS
 
 
 class WhatIf(QDialog):
@@ -36,7 +36,7 @@ class WhatIf(QDialog):
         super().__init__(parent)
         self._report = report
         self._bridge = bridge
-        self.setWindowTitle(f"What if: options of {COMPILERS.get(report.compiler, report.compiler)}")
+        self.setWindowTitle(f"What if: options of {compiler_title(report.compiler)}")
         self.resize(820, 620)
         column = QVBoxLayout(self)
         column.setContentsMargins(18, 16, 18, 14)

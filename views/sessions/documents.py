@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QTabBar, QWidget
 
+from app.titles import compiler_title, title_beside
 from compiler.report import Report
 from views.look.theme import Theme
 from views.widgets.basic import icon_button, recolor
@@ -83,8 +84,10 @@ class DocumentTabs(QTabBar):
                 close.setIconSize(QSize(12, 12))
                 self.setTabButton(place, QTabBar.ButtonPosition.RightSide, close)
             report = document.report
-            self.setTabText(place, f"{document.name}{' •' if document.is_modified else ''}")
-            self.setTabToolTip(place, f"{document.path or report.source}\n{report.compiler}, {report.target.title}")
+            self.setTabText(place, f"{_name_among(document, documents)}{' •' if document.is_modified else ''}")
+            made_by = f"{compiler_title(report.compiler)}, {report.target.title}"
+            options = "".join(f"\n{name}={value}" for name, value in report.options.items())
+            self.setTabToolTip(place, f"{document.path or report.source}\n{made_by}{options}")
         if current in documents:
             self.setCurrentIndex(documents.index(current))
         self.blockSignals(False)
@@ -109,3 +112,9 @@ class DocumentTabs(QTabBar):
     def _chosen(self, place: int) -> None:
         if 0 <= place < len(self._documents):
             self.document_chosen.emit(self._documents[place])
+
+
+def _name_among(document: Document, documents: list[Document]) -> str:
+    """Its name, and where another one is called the same what this one is beside that."""
+    same = next((one for one in documents if one is not document and one.name == document.name), None)
+    return f"{document.name} ({title_beside(document.report, same.report)})" if same is not None else document.name

@@ -6,13 +6,13 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QSizePolicy, QToolBar, QWidget
 
+from app.titles import COMPILERS
 from compiler.report import Report, Target
 from views.look.icons import icon
 from views.look.theme import Theme
 from views.widgets.basic import icon_button, push_button, recolor
 
 DEFAULT_TARGET = "h100"  # where there is no GPU and none was chosen before
-COMPILERS = {"fusescope": "Fusescope", "inductor": "TorchInductor"}
 
 
 class Toolbar(QToolBar):
