@@ -131,7 +131,7 @@ def test_two_levels_keep_their_choice_over_kernels(make_window: MakeWindow, qtbo
 
 
 def test_facts_of_a_kernel(report: Report) -> None:
-    facts = kernel_facts(report.kernels[0])
+    facts = kernel_facts(report.kernels[0]).replace("\u00a0", " ")
     for fact in ("4 warps", "1 stage", "32 registers", "0 B spilled", "occupancy 75%"):
         assert fact in facts
     assert "num_warps" not in facts

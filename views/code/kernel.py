@@ -70,9 +70,14 @@ class KernelPanel(QWidget):
         return self._lines.kernel if self._lines is not None else None
 
     @property
+    def shows_two(self) -> bool:
+        """Whether a second level is open, also while there is no kernel and neither is in sight."""
+        return not self.second.isHidden()
+
+    @property
     def _panes(self) -> tuple[LevelPane, ...]:
-        """Those that are there to be looked at."""
-        return (self.first, self.second) if self.second.isVisibleTo(self) else (self.first,)
+        """Those that show a kernel where there is one."""
+        return (self.first, self.second) if self.shows_two else (self.first,)
 
     def show_nothing(self, reason: str) -> None:
         """Say why there is no kernel to show."""
@@ -107,7 +112,7 @@ class KernelPanel(QWidget):
 
     def show_two(self, on: bool) -> None:
         """Show a second level, or one only."""
-        if on == self.second.isVisibleTo(self):
+        if on == self.shows_two:
             return
         self.second.setVisible(on)
         if on and self._lines is not None:
@@ -126,7 +131,7 @@ class KernelPanel(QWidget):
         self.splitter.setOrientation(Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical)
 
     def _toggle_second(self) -> None:
-        self.show_two(not self.second.isVisibleTo(self))
+        self.show_two(not self.shows_two)
 
     def _clicked(self, level: str, line: int) -> None:
         if self._lines is None:
@@ -146,7 +151,7 @@ class KernelPanel(QWidget):
 
 
 def kernel_facts(kernel: Kernel) -> str:
-    """One line of what is known of a kernel's launch and resources."""
+    """What is known of a kernel's launch and resources; where that takes two lines, none ends within a fact."""
     config = dict(kernel.config)
     warps = config.pop("num_warps", None) if kernel.warps is None else kernel.warps
     stages = config.pop("num_stages", None) if kernel.stages is None else kernel.stages
@@ -162,7 +167,7 @@ def kernel_facts(kernel: Kernel) -> str:
         f"occupancy {kernel.occupancy:.0%}" if kernel.occupancy is not None else "",
         fmt.plural(kernel.launches, "launch", "launches") if kernel.launches != 1 else "",
     ]
-    text = "  ·  ".join(fact for fact in facts if fact)
+    text = "  ·  ".join(fact.replace(" ", "\u00a0") for fact in facts if fact)
     return f"{text}\n{kernel.error}".strip() if kernel.error else text
 
 

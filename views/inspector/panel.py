@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitte
 from compiler.report import ExternCall, Group, Kernel
 from views.code.kernel import KernelPanel
 from views.inspector.pinned import comparison_page, pin_title
-from views.inspector.sections import Page, in_order, node_page, overview_page, pair_page, unit_page
+from views.inspector.sections import Page, in_order, node_page, nodes_page, overview_page, pair_page, unit_page
+from views.look import format as fmt
 from views.look.theme import Theme
 from views.selection.index import RegionIndex
 from views.selection.selection import Selection
@@ -139,6 +140,8 @@ class Inspector(QWidget):
             self._head(unit.name, f"{unit.kind.value} group" if isinstance(unit, Group) else "extern call")
         elif self._is_pair(index, selection):
             self._head(" → ".join(in_order(index, selection.nodes)), "kept apart")
+        elif selection.nodes:
+            self._head(fmt.plural(len(selection.nodes), "node"), f"in {index.region.name}")
         else:
             self._head(index.region.name, f"{index.region.kind} region")
         self._pin.setChecked(self._pinned is not None)
@@ -173,6 +176,8 @@ class Inspector(QWidget):
             page = unit_page(index, unit, selection.nodes, self._theme)
         elif self._is_pair(index, selection):
             page = pair_page(index, selection.nodes, self._theme)
+        elif selection.nodes:
+            page = nodes_page(index, selection.nodes, self._theme)
         else:
             page = overview_page(index)
         if self._pinned is not None and self._pinned[1] != selection and not selection.is_empty:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.titles import compiler_title
 from app.unit_errors import error_text
 from compiler.report import ExternCall, Group, Node, SourceLine, TensorInfo
 from views.look import format as fmt
@@ -28,6 +29,7 @@ from views.widgets.basic import ElidedLabel, as_panel, label, line
 
 _MAX_ROWS = 9  # rows of a list before it scrolls
 _MAX_LINES = 10
+_MOST_ROWS = 200  # of a list of any nodes: a click may select thousands
 _ROW_HEIGHT = 24
 
 
@@ -45,6 +47,8 @@ class Page(QWidget):
         self._column.setContentsMargins(14, 2, 14, 14)
         self._column.setSpacing(6)
         self._later: list[Callable[[], object]] = []
+        self._grids: list[QGridLayout] = []  # of facts: their values begin below one another
+        self._key_width = 0
 
     def later(self, *sections: Callable[[], object]) -> None:
         """Sections for ``go_on`` to make, one at a time: all at once would take more than a frame."""
@@ -59,6 +63,13 @@ class Page(QWidget):
         """Make the next section."""
         if self._later:
             self._later.pop(0)()
+            self.fit()
+
+    def fit(self) -> None:
+        """Be as tall as the sections need at once: until the scroll area has measured them, they would overlap."""
+        height = self._column.totalHeightForWidth(self.width())
+        if height > self.height():
+            self.resize(self.width(), height)
 
     def finish(self) -> None:
         """Keep the sections together at the top, when the last of them is there."""
@@ -99,10 +110,14 @@ class Page(QWidget):
         grid.setColumnStretch(1, 1)
         for row, (name, value) in enumerate(facts):
             key = label(name, "muted")
+            self._key_width = max(self._key_width, key.sizeHint().width())
             grid.addWidget(key, row, 0, Qt.AlignmentFlag.AlignTop)
             one_word = " " not in value  # a long name: nowhere to wrap
             grid.addWidget(ElidedLabel(value) if one_word else label(value, wrap=True, selectable=True), row, 1)
         self._column.addLayout(grid)
+        self._grids.append(grid)
+        for one in self._grids:
+            one.setColumnMinimumWidth(0, self._key_width)
 
     def table(self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str = "") -> Table:
         """A list whose rows can be chosen; the first column is the name that is told."""
@@ -187,7 +202,7 @@ def overview_page(index: RegionIndex) -> Page:
     page.facts(
         [
             ("Source", report.source),
-            ("Compiler", f"{report.compiler}, for {report.target.title}"),
+            ("Compiler", f"{compiler_title(report.compiler)}, for {report.target.title}"),
             ("Nodes", fmt.count(len(region.nodes))),
             ("Fusion groups", fmt.count(len(region.groups))),
             ("Extern calls", fmt.count(len(region.extern_calls))),
@@ -230,9 +245,7 @@ def unit_page(index: RegionIndex, unit: Unit, focus: frozenset[str], theme: Them
         page.text(unit.reason)
     else:
         page.heading("Why this is extern")
-        page.text(fmt.EXTERN_REASONS[unit.reason])
-        if unit.detail:
-            page.text(unit.detail)
+        page.text(_why_extern(unit))
     page.facts(_unit_facts(index, unit))
     current = next(iter(focus)) if len(focus) == 1 else ""
     page.later(lambda: _ops(page, index, f"Ops ({len(unit.nodes)})", unit.nodes, current))
@@ -269,9 +282,7 @@ def node_page(index: RegionIndex, node: Node, unit: Unit | None, theme: Theme) -
         page.text(f"Recomputed in {', '.join(others)}, which is cheaper than reading it.", "muted")
     if unit is not None:
         page.heading("Why it is in " + unit.name if isinstance(unit, Group) else "Why it is extern")
-        page.text(unit.reason if isinstance(unit, Group) else fmt.EXTERN_REASONS[unit.reason])
-        if isinstance(unit, ExternCall) and unit.detail:
-            page.text(unit.detail)
+        page.text(unit.reason if isinstance(unit, Group) else _why_extern(unit))
         of_unit, members = f"Ops of {unit.name} ({len(unit.nodes)})", unit.nodes
         page.later(lambda: _ops(page, index, of_unit, members, node.name))
     readers = index.readers.get(node.name, [])
@@ -282,6 +293,48 @@ def node_page(index: RegionIndex, node: Node, unit: Unit | None, theme: Theme) -
         lambda: _sources(page, index, [node.name], theme),
     )
     return page
+
+
+def _why_extern(call: ExternCall) -> str:
+    """The reason as a sentence, with what the compiler knows of this very call."""
+    reason = fmt.EXTERN_REASONS[call.reason]
+    return f"{reason.removesuffix('.')} ({call.detail.removesuffix('.')})." if call.detail else reason
+
+
+def nodes_page(index: RegionIndex, nodes: frozenset[str], theme: Theme) -> Page:
+    """Several nodes, as all that lie on a path: what they are together, by which units, from which lines."""
+    page = Page()
+    names = in_order(index, nodes)
+    units = dict.fromkeys(unit for name in names if (unit := index.unit_of(name)))
+    together = [index.nodes[name] for name in names]
+    page.facts(
+        [
+            ("Nodes", f"{len(names):,} of {len(index.region.nodes):,}"),
+            ("Bytes, run alone", f"{fmt.size(sum(node.estimated_bytes for node in together))} (estimated)"),
+            ("FLOPs", f"{fmt.flops(sum(node.estimated_flops for node in together))} (estimated)"),
+        ]
+    )
+    first = names[:_MOST_ROWS]
+    page.later(
+        lambda: _computed_by(page, index, nodes, list(units)),
+        lambda: _ops(page, index, _first_of("Ops", len(names)), first),
+        lambda: _sources(page, index, names, theme),
+    )
+    return page
+
+
+def _computed_by(page: Page, index: RegionIndex, nodes: frozenset[str], units: list[str]) -> None:
+    if units:
+        page.heading(_first_of("Computed by", len(units)))
+        rows: list[tuple[str, ...]] = [
+            (unit, fmt.count(sum(name in nodes for name in index.units[unit].nodes))) for unit in units[:_MOST_ROWS]
+        ]
+        page.table("Units", ("Unit", "Nodes"), rows).chosen.connect(page.unit_chosen)
+
+
+def _first_of(title: str, count: int) -> str:
+    """A list's title with how many it has, and how many of them are shown where it has many."""
+    return f"{title} ({f'the first {_MOST_ROWS} of ' if count > _MOST_ROWS else ''}{count:,})"
 
 
 def in_order(index: RegionIndex, nodes: Iterable[str]) -> list[str]:

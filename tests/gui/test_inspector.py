@@ -1,0 +1,96 @@
+"""The inspector: what it says of several nodes, and that it looks right also while it is being made."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QTreeWidget
+from pytestqt.qtbot import QtBot
+
+from tests.fake_runs import lab_report
+from tests.gui.conftest import MakeWindow
+from views.inspector.sections import Page
+from views.main_window import MainWindow
+
+
+@pytest.fixture
+def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
+    made = make_window(worker=False)
+    made.resize(1280, 800)
+    with qtbot.waitSignal(made.workspace.graph.laid_out, timeout=20_000):
+        made.open_report(lab_report(300), "example:gpt2")
+    return made
+
+
+def texts(page: Page) -> list[str]:
+    return [one.text() for one in page.findChildren(QLabel)]
+
+
+def test_sections_never_overlap_while_more_are_made(window: MainWindow, qtbot: QtBot) -> None:
+    inspector = window.workspace.inspector
+    group = max(window.workspace.graph.region.groups, key=lambda group: len(group.nodes))
+    window.workspace.select_unit(group.name)
+    inspector._turn()
+    QApplication.processEvents()
+    page = inspector._made
+    assert isinstance(page, Page)
+    for _ in range(4):
+        page.go_on()
+        assert page.height() >= page.layout().totalHeightForWidth(page.width())
+
+
+def test_values_of_all_facts_begin_below_one_another(window: MainWindow) -> None:
+    window.workspace.selection.clear()
+    page = window.workspace.inspector.page
+    QApplication.processEvents()
+    grids = page.findChildren(QGridLayout)
+    assert len(grids) == 2
+    assert len({grid.itemAtPosition(0, 1).widget().x() for grid in grids}) == 1
+
+
+def test_nodes_on_a_path_are_told_as_nodes(window: MainWindow, qtbot: QtBot) -> None:
+    region = window.workspace.graph.region
+    names = frozenset(node for group in region.groups[:3] for node in group.nodes)
+    window.workspace.graph.nodes_clicked.emit(region.name, names)
+    inspector = window.workspace.inspector
+    assert inspector.title.text() == f"{len(names)} nodes"
+    page = inspector.page
+    assert f"{len(names)} of {len(region.nodes)}" in texts(page)
+    lists = {tree.objectName(): tree for tree in page.findChildren(QTreeWidget)}
+    assert lists["Units"].topLevelItemCount() == 3
+    assert lists["Ops"].topLevelItemCount() == len(names)
+    with qtbot.waitSignal(page.unit_chosen) as chosen:
+        lists["Units"].itemClicked.emit(lists["Units"].topLevelItem(1), 0)
+    assert chosen.args == [region.groups[1].name]
+
+
+def test_a_list_of_very_many_nodes_ends(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(900), "example:gpt2")
+    region = window.workspace.graph.region
+    names = frozenset(node.name for node in region.nodes)
+    window.workspace.graph.nodes_clicked.emit(region.name, names)
+    page = window.workspace.inspector.page
+    assert f"Ops (the first 200 of {len(names):,})" in texts(page)
+    assert next(t for t in page.findChildren(QTreeWidget) if t.objectName() == "Ops").topLevelItemCount() == 200
+
+
+def test_an_extern_call_says_why_in_one_sentence(window: MainWindow) -> None:
+    call = window.workspace.graph.region.extern_calls[0]
+    call.detail = "a matrix product with bias: cuBLAS"
+    window.workspace.select_unit(call.name)
+    told = texts(window.workspace.inspector.page)
+    assert any(text.endswith(" (a matrix product with bias: cuBLAS).") for text in told)
+
+
+def test_a_second_level_follows_after_what_has_no_kernel(window: MainWindow) -> None:
+    region, panel = window.workspace.graph.region, window.workspace.inspector.kernel_panel
+    first, second = region.groups[0], next(g for g in region.groups if g.kernel != region.groups[0].kernel)
+    window.workspace.select_unit(first.name)
+    panel.show_two(True)
+    window.workspace.select_unit(region.extern_calls[0].name)
+    window.workspace.select_unit(second.name)
+    assert panel.kernel is not None
+    assert panel.kernel.name == second.kernel
+    assert panel.second.code.text == panel.kernel.source
+    assert panel.second.tabs.count() == panel.first.tabs.count()
