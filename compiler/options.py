@@ -8,7 +8,6 @@ Imports no torch, for the command line checks names before the slow imports.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -157,6 +156,8 @@ def parse_options(texts: Mapping[str, Any], start: Options = DEFAULTS) -> Option
 
 def option_hint(name: str, known: list[str], compiler: str) -> str:
     """What to do about an unknown name: the ones that resemble it, else all of them where they are few."""
+    import difflib  # at the first wrong name: the window starts without it
+
     near = difflib.get_close_matches(name, known, n=3)
     if near:
         return f"Did you mean {' or '.join(near)}?"

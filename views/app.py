@@ -18,7 +18,8 @@ def make_application(arguments: Sequence[str] = ()) -> QApplication:
     if isinstance(existing, QApplication):
         return existing
     QApplication.setHighDpiScaleFactorRoundingPolicy(Qt.HighDpiScaleFactorRoundingPolicy.PassThrough)
-    app = QApplication(["fusescope", *arguments])
+    # asking for the style by name later would make the enums of QStyle, half a thousand members, for nothing
+    app = QApplication(["fusescope", "-style", "fusion", *arguments])
     app.setApplicationName("Fusescope")
     app.setDesktopFileName("fusescope")
     return app

@@ -66,6 +66,12 @@ class Answers(Dialogs):
 MakeWindow = Callable[..., MainWindow]
 
 
+@pytest.fixture(scope="session")
+def qapp_args() -> list[str]:
+    """The style that the app asks for."""
+    return ["fusescope", "-style", "fusion"]
+
+
 @pytest.fixture
 def answers() -> Answers:
     return Answers()

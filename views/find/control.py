@@ -9,20 +9,22 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QWidget
 
-from app.filters import Filter, FilterKind
-from app.finder import Entry, entries, filter_entries
 from compiler.report import Report
 from views.background.jobs import Job
 from views.look.theme import Theme
 from views.window.actions import THEMES, Actions
 
 if TYPE_CHECKING:
+    from app.finder import Entry
     from views.find.palette import Palette
     from views.window.workspace import Workspace
 
 
 class FindControl(QObject):
-    """Gathers the entries of a report off the GUI thread; the palette itself is made when first asked for."""
+    """Gathers the entries of a report off the GUI thread; the palette itself is made when first asked for.
+
+    What finds them is imported then, too: the window opens without it.
+    """
 
     def __init__(self, window: QWidget, actions: Actions, workspace: Callable[[], Workspace], theme: Theme) -> None:
         super().__init__(window)
@@ -56,7 +58,7 @@ class FindControl(QObject):
         if self._job is not None:
             self._job.cancel()
         self._found, self._filters = [], []
-        self._job = Job(lambda cancelled: (entries(report), filter_entries(report)), self)
+        self._job = Job(lambda cancelled: _gather(report), self)
         self._job.done.connect(self._gathered)
         self._job.start()
 
@@ -77,6 +79,8 @@ class FindControl(QObject):
 
     def _commands(self) -> list[Entry]:
         """Every action that can be done now, panels among them, and every theme."""
+        from app.finder import Entry
+
         made = [
             Entry("command", self._actions.title(name), action.shortcut().toString(), ("action", name))
             for name, action in self._actions.by_name.items()
@@ -95,6 +99,8 @@ class FindControl(QObject):
             return
         workspace = self._workspace()
         if entry.kind == "filter":
+            from app.filters import Filter, FilterKind
+
             workspace.filters.add(Filter(FilterKind(target[0]), target[1]))
         elif entry.kind == "source line":
             panels = workspace.panels
@@ -116,3 +122,9 @@ class FindControl(QObject):
         """The layouts that can be put back."""
         actions = self._actions.layouts.actions()
         return {action.text(): action for action in actions if action.menu() is None and not action.isSeparator()}
+
+
+def _gather(report: Report) -> tuple[list[Entry], list[Entry]]:
+    from app.finder import entries, filter_entries
+
+    return entries(report), filter_entries(report)

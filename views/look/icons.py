@@ -1,58 +1,74 @@
-"""Icons: shipped SVG files drawn in a colour of the theme, rendered once per size."""
+"""Icons: shipped SVG files drawn in a colour of the theme, each size when it is first on screen."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtCore import QByteArray, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QIcon, QIconEngine, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 from views.look.resources import resource
 
-SIZES = (16, 20, 24, 32, 40, 48)
+_OFF = 0.35  # opacity of an icon whose button is disabled
 
 
 def icon(name: str, color: QColor, checked: QColor | None = None) -> QIcon:
     """The icon ``name`` in ``color`` (``checked`` while a button is down), greyed by opacity where disabled."""
-    return _icon(name, color.rgba(), checked.rgba() if checked else 0)
+    return _icon(name, color.rgba(), (checked or color).rgba())
 
 
 def pixmap(name: str, color: QColor, size: int, ratio: float = 2.0) -> QPixmap:
     """The icon ``name`` as a pixmap of ``size`` logical pixels, for labels."""
-    return _render(name, color.rgba(), int(size * ratio), 1.0, ratio)
+    pixels = int(size * ratio)
+    image = QPixmap(_render(name, color.rgba(), pixels, pixels, 1.0))
+    image.setDevicePixelRatio(ratio)
+    return image
 
 
 @lru_cache(maxsize=256)
 def _icon(name: str, rgba: int, checked_rgba: int) -> QIcon:
-    result = QIcon()
-    plain = _renderer(name, rgba)
-    checked = _renderer(name, checked_rgba) if checked_rgba else None
-    for size in SIZES:
-        result.addPixmap(_drawn(plain, size, 1.0, 1.0))
-        result.addPixmap(_drawn(plain, size, 0.35, 1.0), QIcon.Mode.Disabled)
-        if checked is not None:
-            result.addPixmap(_drawn(checked, size, 1.0, 1.0), QIcon.Mode.Normal, QIcon.State.On)
-    return result
+    return QIcon(_Engine(name, rgba, checked_rgba))
+
+
+class _Engine(QIconEngine):
+    """Draws an icon at the size that is asked for, and no other."""
+
+    def __init__(self, name: str, rgba: int, checked_rgba: int) -> None:
+        super().__init__()
+        self._name = name
+        self._rgba = {QIcon.State.Off: rgba, QIcon.State.On: checked_rgba}
+        self._clones: list[QIconEngine] = []  # Qt owns them, which PySide does not know
+
+    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
+        """The icon at ``size`` device pixels."""
+        opacity = _OFF if mode == QIcon.Mode.Disabled else 1.0
+        return _render(self._name, self._rgba[state], size.width(), size.height(), opacity)
+
+    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
+        """The same at a place."""
+        painter.drawPixmap(QPoint(rect.x(), rect.y()), self.pixmap(rect.size(), mode, state))
+
+    def clone(self) -> QIconEngine:
+        """For an icon that is about to be changed."""
+        made = _Engine(self._name, self._rgba[QIcon.State.Off], self._rgba[QIcon.State.On])
+        self._clones.append(made)
+        return made
 
 
 @lru_cache(maxsize=1024)
-def _render(name: str, rgba: int, pixels: int, opacity: float, ratio: float) -> QPixmap:
-    return _drawn(_renderer(name, rgba), pixels, opacity, ratio)
+def _render(name: str, rgba: int, width: int, height: int, opacity: float) -> QPixmap:
+    image = QPixmap(QSize(width, height))
+    image.fill(Qt.GlobalColor.transparent)
+    side = min(width, height)
+    painter = QPainter(image)
+    painter.setOpacity(opacity)
+    _renderer(name, rgba).render(painter, QRectF((width - side) / 2, (height - side) / 2, side, side))
+    painter.end()
+    return image
 
 
 def _renderer(name: str, rgba: int) -> QSvgRenderer:
     svg = resource("icons", f"{name}.svg").read_bytes()
     color = QColor.fromRgba(rgba).name().encode()
     return QSvgRenderer(QByteArray(svg.replace(b"currentColor", color)))
-
-
-def _drawn(renderer: QSvgRenderer, pixels: int, opacity: float, ratio: float) -> QPixmap:
-    image = QPixmap(QSize(pixels, pixels))
-    image.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(image)
-    painter.setOpacity(opacity)
-    renderer.render(painter, QRectF(0, 0, pixels, pixels))
-    painter.end()
-    image.setDevicePixelRatio(ratio)
-    return image

@@ -35,8 +35,6 @@ def focus(widget: QWidget) -> None:
 def apply_theme(app: QApplication, theme: Theme) -> None:
     """Dress the whole application in ``theme``."""
     load_fonts()
-    if app.style().objectName() != "fusion":
-        app.setStyle("Fusion")
     app.setFont(theme.ui_font())
     app.setPalette(theme.palette())
     app.setStyleSheet(stylesheet(theme))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolBar, QToolButton, QWidget
 
-from app.filters import Filter
 from views.look.icons import icon
 from views.look.theme import Theme
-from views.selection.filters import FilterStack
 from views.widgets.basic import ElidedLabel, label, push_button
+
+if TYPE_CHECKING:
+    from app.filters import Filter
+    from views.selection.filters import FilterStack
 
 
 class FilterBar(QFrame):

@@ -1,22 +1,15 @@
-"""The few questions that block: files to open and save, consent, unsaved changes, About, Shortcuts."""
+"""The few questions that block: files to open and save, consent, unsaved changes, About, Shortcuts.
+
+Their classes are asked of QtWidgets when they are used: a class is made, with its enums, when it is first named.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QFileDialog,
-    QGridLayout,
-    QHBoxLayout,
-    QInputDialog,
-    QLabel,
-    QMessageBox,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from views.look.icons import pixmap
 from views.look.theme import Theme
@@ -36,44 +29,46 @@ class Dialogs:
 
     def open_file(self) -> str:
         """The path to open, or ""."""
-        return QFileDialog.getOpenFileName(self._parent, "Open", "", OPEN_FILTER)[0]
+        return QtWidgets.QFileDialog.getOpenFileName(self._parent, "Open", "", OPEN_FILTER)[0]
 
     def trace_folder(self) -> str:
         """The folder of a log to import, or ""."""
-        return QFileDialog.getExistingDirectory(self._parent, "Import a trace")
+        return QtWidgets.QFileDialog.getExistingDirectory(self._parent, "Import a trace")
 
     def session_file(self) -> str:
         """The path of a session to compare with, or ""."""
-        return QFileDialog.getOpenFileName(self._parent, "Compare with", "", SAVE_FILTER)[0]
+        return QtWidgets.QFileDialog.getOpenFileName(self._parent, "Compare with", "", SAVE_FILTER)[0]
 
     def save_file(self, suggestion: str) -> str:
         """The path to save to, or ""."""
-        path = QFileDialog.getSaveFileName(self._parent, "Save session", suggestion, SAVE_FILTER)[0]
+        path = QtWidgets.QFileDialog.getSaveFileName(self._parent, "Save session", suggestion, SAVE_FILTER)[0]
         return f"{path}.fscope" if path and not Path(path).suffix else path
 
     def agree(self, title: str, text: str, action: str) -> bool:
         """Whether the user agrees to ``action``. Cancel is the default."""
-        box = QMessageBox(QMessageBox.Icon.Question, title, text, QMessageBox.StandardButton.Cancel, self._parent)
+        kinds = QtWidgets.QMessageBox
+        cancel = kinds.StandardButton.Cancel
+        box = kinds(kinds.Icon.Question, title, text, cancel, self._parent)
         box.setInformativeText("")
-        yes = box.addButton(action, QMessageBox.ButtonRole.AcceptRole)
-        box.setDefaultButton(QMessageBox.StandardButton.Cancel)
+        yes = box.addButton(action, kinds.ButtonRole.AcceptRole)
+        box.setDefaultButton(cancel)
         box.exec()
         return box.clickedButton() is yes
 
     def export_file(self, suggestion: str) -> str:
         """A path to export the graph to, or ""."""
-        return QFileDialog.getSaveFileName(self._parent, "Export the graph", suggestion, EXPORT_FILTER)[0]
+        return QtWidgets.QFileDialog.getSaveFileName(self._parent, "Export the graph", suggestion, EXPORT_FILTER)[0]
 
     def layout_name(self, known: list[str]) -> str:
         """How a layout shall be called, or ""; a name of ``known`` is replaced."""
         title, text = "Keep this layout", "Name of the layout"
-        return QInputDialog.getItem(self._parent, title, text, ["", *known], 0, True)[0]
+        return QtWidgets.QInputDialog.getItem(self._parent, title, text, ["", *known], 0, True)[0]
 
     def unsaved(self, name: str) -> str:
         """What to do with unsaved changes: "save", "discard" or "cancel"."""
-        buttons = QMessageBox.StandardButton
-        box = QMessageBox(
-            QMessageBox.Icon.Question,
+        buttons = QtWidgets.QMessageBox.StandardButton
+        box = QtWidgets.QMessageBox(
+            QtWidgets.QMessageBox.Icon.Question,
             "Unsaved session",
             f"The report of {name} is not saved.",
             buttons.Save | buttons.Discard | buttons.Cancel,
@@ -84,9 +79,9 @@ class Dialogs:
         return {int(buttons.Save): "save", int(buttons.Discard): "discard"}.get(answer, "cancel")
 
 
-def about_dialog(parent: QWidget, theme: Theme, facts: list[tuple[str, str]]) -> QDialog:
+def about_dialog(parent: QWidget, theme: Theme, facts: list[tuple[str, str]]) -> QtWidgets.QDialog:
     """What this is, and the versions at work."""
-    dialog = QDialog(parent)
+    dialog = QtWidgets.QDialog(parent)
     dialog.setWindowTitle("About Fusescope")
     column = QVBoxLayout(dialog)
     column.setContentsMargins(24, 22, 24, 18)
@@ -107,9 +102,9 @@ def about_dialog(parent: QWidget, theme: Theme, facts: list[tuple[str, str]]) ->
     return dialog
 
 
-def shortcuts_dialog(parent: QWidget, shortcuts: list[tuple[str, str]]) -> QDialog:
+def shortcuts_dialog(parent: QWidget, shortcuts: list[tuple[str, str]]) -> QtWidgets.QDialog:
     """Every shortcut and what it does."""
-    dialog = QDialog(parent)
+    dialog = QtWidgets.QDialog(parent)
     dialog.setWindowTitle("Shortcuts")
     column = QVBoxLayout(dialog)
     column.setContentsMargins(24, 20, 24, 18)
@@ -146,10 +141,10 @@ def _grid(rows: list[tuple[str, str]]) -> QGridLayout:
     return grid
 
 
-def _close_button(dialog: QDialog) -> QDialogButtonBox:
-    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+def _close_button(dialog: QtWidgets.QDialog) -> QtWidgets.QDialogButtonBox:
+    box = QtWidgets.QDialogButtonBox(QtWidgets.QDialogButtonBox.StandardButton.Close)
     box.rejected.connect(dialog.reject)
-    close = box.button(QDialogButtonBox.StandardButton.Close)
+    close = box.button(QtWidgets.QDialogButtonBox.StandardButton.Close)
     close.setAccessibleName("Close")
     close.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     return box

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QApplication, QSystemTrayIcon, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 LONG_S = 10.0  # work that takes less is waited for
 
@@ -17,7 +18,7 @@ class Notifier(QObject):
         super().__init__(window)
         self._window = window
         self._began = 0.0
-        self._tray: QSystemTrayIcon | None = None
+        self._tray: QtWidgets.QSystemTrayIcon | None = None
 
     def begin(self) -> None:
         """Work begins."""
@@ -28,9 +29,9 @@ class Notifier(QObject):
         if time.monotonic() - self._began < LONG_S or self._window.isActiveWindow():
             return False
         QApplication.alert(self._window)
-        if QSystemTrayIcon.isSystemTrayAvailable():
+        if QtWidgets.QSystemTrayIcon.isSystemTrayAvailable():
             if self._tray is None:
-                self._tray = QSystemTrayIcon(self._window.windowIcon(), self)
+                self._tray = QtWidgets.QSystemTrayIcon(self._window.windowIcon(), self)
                 self._tray.messageClicked.connect(self._window.activateWindow)
             self._tray.show()
             self._tray.showMessage("Fusescope", text)

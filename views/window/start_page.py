@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from app.session import open_session
@@ -18,6 +19,7 @@ from views.widgets.basic import label, push_button
 from views.widgets.cards import Card, CardGrid
 
 _WIDTH = 1120
+_AFTER_PAINT_MS = 30
 _INTRO = (
     "See how PyTorch compiles a model for a GPU: what fuses into which kernel and why, the generated Triton, "
     "CUDA Graph replay, and CPU time against GPU time."
@@ -55,6 +57,7 @@ class StartPage(QScrollArea):
         self.setAccessibleName("Start page")
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._theme = theme
+        self._unread: dict[Path, Card] = {}  # samples whose cards do not say yet what is in them
         page = QWidget()
         outer = QHBoxLayout(page)
         outer.setContentsMargins(28, 26, 28, 26)
@@ -155,9 +158,18 @@ class StartPage(QScrollArea):
             card = Card(path.stem, "Reading…", "", "recorded", self._theme)
             card.setObjectName(f"sample:{path.stem}")
             card.clicked.connect(lambda _=False, path=path: self.path_chosen.emit(str(path)))
-            self._read_sample(path, card)
+            self._unread[path] = card
             cards.append(card)
         self.sample_grid.set_cards(cards)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Read the samples once the page has been painted: another thread would slow that down."""
+        super().showEvent(event)
+        QTimer.singleShot(_AFTER_PAINT_MS, self, self._read_samples)
+
+    def _read_samples(self) -> None:
+        while self._unread:
+            self._read_sample(*self._unread.popitem())
 
     def _read_sample(self, path: Path, card: Card) -> None:
         job = Job(lambda cancelled: describe_sample(path), self)

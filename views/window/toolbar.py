@@ -92,7 +92,7 @@ class Toolbar(QToolBar):
         self.setIconSize(QSize(18, 18))
         self.set_compiling(False)
         self.set_searchable(False)
-        self.set_theme(theme)
+        self._search_icon.setIcon(icon("search", theme.muted))
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

@@ -1,0 +1,71 @@
+"""The first window: what it does without until it is on screen, and what it draws with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QColor, QIcon
+from pytestqt.qtbot import QtBot
+
+from tests.gui.conftest import ROOT, MakeWindow
+from views.look.icons import icon
+from views.window.start_page import StartPage, samples
+
+_OPEN = """
+import sys
+from app.settings import Settings
+from app.worker.client import WorkerClient
+from views.app import make_application
+from views.main_window import MainWindow
+application = make_application()
+window = MainWindow(WorkerClient, Settings(), start_worker=False)
+window.show()
+print(*sys.modules)
+"""
+_RED, _BLUE = QColor(255, 0, 0), QColor(0, 0, 255)
+
+
+def test_the_first_window_opens_without_what_only_a_report_needs() -> None:
+    done = subprocess.run([sys.executable, "-c", _OPEN], cwd=ROOT, capture_output=True, text=True, check=True)
+    modules = done.stdout.split()
+    assert "views.main_window" in modules
+    later = {"numpy", "difflib", "app.finder", "app.filters", "app.layout", "views.window.workspace", "views.canvas"}
+    assert later.isdisjoint(modules)
+
+
+def _colors(made: QIcon, size: int, mode: QIcon.Mode, state: QIcon.State) -> set[tuple[int, int, int]]:
+    """The colours of what is drawn fully, or as fully as it gets."""
+    image = made.pixmap(QSize(size, size), 1.0, mode, state).toImage()
+    assert image.width() == image.height() == size
+    pixels = [image.pixelColor(x, y) for x in range(size) for y in range(size)]
+    most = max(pixel.alpha() for pixel in pixels)
+    return {(pixel.red(), pixel.green(), pixel.blue()) for pixel in pixels if pixel.alpha() == most}
+
+
+@pytest.mark.parametrize("size", [14, 18, 33])
+def test_an_icon_is_drawn_at_the_size_that_is_asked_for(qtbot: QtBot, size: int) -> None:
+    made = icon("play", _RED, _BLUE)
+    assert _colors(made, size, QIcon.Mode.Normal, QIcon.State.Off) == {(255, 0, 0)}
+    assert _colors(made, size, QIcon.Mode.Normal, QIcon.State.On) == {(0, 0, 255)}
+    faint = made.pixmap(QSize(size, size), 1.0, QIcon.Mode.Disabled, QIcon.State.Off).toImage()
+    assert 0 < max(faint.pixelColor(x, y).alpha() for x in range(size) for y in range(size)) < 192
+
+
+def test_a_changed_copy_of_an_icon_draws_as_it_did(qtbot: QtBot) -> None:
+    copy = QIcon(icon("play", _RED))
+    copy.setIsMask(True)  # what Qt clones the engine for
+    assert _colors(copy, 16, QIcon.Mode.Normal, QIcon.State.Off) == {(255, 0, 0)}
+    assert _colors(icon("play", _RED), 16, QIcon.Mode.Normal, QIcon.State.Off) == {(255, 0, 0)}
+
+
+def test_samples_are_read_once_the_page_is_on_screen(make_window: MakeWindow, qtbot: QtBot) -> None:
+    page = make_window(worker=False).start_page
+    assert isinstance(page, StartPage)
+    first: Path = samples()[0]
+    card = next(card for card in page.sample_grid.cards if card.objectName() == f"sample:{first.stem}")
+    qtbot.waitUntil(lambda: "fusion groups" in card.text_label.text(), timeout=30_000)
+    assert "on" in card.tag.text().lower()
