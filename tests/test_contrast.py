@@ -64,3 +64,10 @@ def test_every_text_of_the_canvas_is_read(theme: Theme) -> None:
         assert contrast(box.text, box.strip) >= LEAST, number
         assert contrast(box.muted, box.strip) >= LEAST, number
     assert contrast(palette.stub_text, palette.background) >= LEAST
+
+
+@both_themes
+def test_colours_of_an_overlay_are_mixed_once(theme: Theme) -> None:
+    palette = CanvasPalette(theme)
+    assert palette.node(RAMP + 1) is palette.node(RAMP + 1)
+    assert palette.group(RAMP + 1) is palette.group(RAMP + 1)

@@ -57,6 +57,8 @@ class CanvasPalette:
         self.dim.setAlphaF(0.66)
         self._groups: list[GroupInk] = []
         self._nodes: list[Ink] = []
+        self._of_overlay: dict[int, Ink] = {}  # mixed when they are first drawn, then kept
+        self._groups_of_overlay: dict[int, GroupInk] = {}
         for color in theme.group_colors:
             self._groups.append(
                 self._group_ink(
@@ -114,7 +116,9 @@ class CanvasPalette:
     def node(self, node_class: int) -> Ink:
         """The ink of a class of nodes, or of an overlay's level or category."""
         if node_class >= RAMP:
-            return self._overlay_ink(node_class)
+            if node_class not in self._of_overlay:
+                self._of_overlay[node_class] = self._overlay_ink(node_class)
+            return self._of_overlay[node_class]
         if node_class >= GROUPED:
             return self._nodes[(node_class - GROUPED) % len(self._nodes)]
         return self._fixed[node_class]
@@ -122,7 +126,9 @@ class CanvasPalette:
     def group(self, color: int) -> GroupInk:
         """The ink of a group's colour number; -1 is a box of extern nodes."""
         if color >= RAMP:
-            return self._overlay_group(color)
+            if color not in self._groups_of_overlay:
+                self._groups_of_overlay[color] = self._overlay_group(color)
+            return self._groups_of_overlay[color]
         return self._groups[color % len(self._groups)] if color >= 0 else self.extern_box
 
     def _ink(

@@ -12,15 +12,22 @@ _STEPS = 20
 
 def contrast(a: QColor, b: QColor) -> float:
     """The ratio of two opaque colours, the same both ways."""
-    dark, light = sorted((_luminance(a), _luminance(b)))
-    return (light + 0.05) / (dark + 0.05)
+    return _ratio(_luminance(a), _luminance(b))
 
 
 def legible(color: QColor, ground: QColor) -> QColor:
     """``color``, or one as near to it as can be read on ``ground``."""
-    away = max((QColor("black"), QColor("white")), key=lambda end: contrast(end, ground))
-    tried = (mix(color, away, step / _STEPS) for step in range(_STEPS + 1))
-    return next((one for one in tried if contrast(one, ground) >= LEAST), away)
+    behind = _luminance(ground)
+    if _ratio(_luminance(color), behind) >= LEAST:
+        return color
+    away = QColor("black") if _ratio(0.0, behind) > _ratio(1.0, behind) else QColor("white")
+    tried = (mix(color, away, step / _STEPS) for step in range(1, _STEPS + 1))
+    return next((one for one in tried if _ratio(_luminance(one), behind) >= LEAST), away)
+
+
+def _ratio(a: float, b: float) -> float:
+    """Of two luminances."""
+    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 
 
 def _luminance(color: QColor) -> float:
