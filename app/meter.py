@@ -8,9 +8,8 @@ import msgspec
 
 from app.lazy import peek_lines, peek_text
 from compiler.codegen.linemap import is_code, kernel_lines
+from compiler.joining import own_trace
 from compiler.report import Kernel, NodeKind, Report
-
-_OWN_MODES = ("compiled", "graph")  # which run the code that the report is about
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -40,22 +39,35 @@ class Meter(msgspec.Struct, frozen=True):
 def meter(report: Report) -> Meter:
     """Measure ``report``. Reads every text of its kernels, which for a large session takes a second."""
     kernels = _exactness(report)
-    traces = [trace for trace in report.traces if trace.mode in _OWN_MODES]
-    traced = [event for trace in traces[-1:] for event in trace.events if event.lane != "cpu"]
+    return with_time(
+        Meter(
+            nodes=_nodes(report),
+            kernels=_share((1, kernels[kernel.name]) for kernel in report.kernels),
+            source_lines=_sum(_source_lines(kernel) for kernel in report.kernels),
+            ir_lines=_sum(_ir_lines(kernel) for kernel in report.kernels),
+            time=Share(),
+        ),
+        report,
+    )
+
+
+def with_time(found: Meter, report: Report) -> Meter:
+    """``found`` with the share of the time, which is told without reading any text."""
+    kernels = _exactness(report)
+    trace = own_trace(report)
+    traced = [event for event in trace.events if event.lane != "cpu"] if trace is not None else []
     if traced:
         units = _units(report, kernels)
-        time = _share((event.duration_us, units.get(event.unit)) for event in traced)
+        time = _share((event.us, _both(units.get(event.unit), event.exact)) for event in traced)
     else:
         times = ((kernel, (kernel.estimated_us or 0.0) * kernel.launches) for kernel in report.kernels)
         time = _share((us, kernels[kernel.name]) for kernel, us in times)
-    return Meter(
-        nodes=_nodes(report),
-        kernels=_share((1, kernels[kernel.name]) for kernel in report.kernels),
-        source_lines=_sum(_source_lines(kernel) for kernel in report.kernels),
-        ir_lines=_sum(_ir_lines(kernel) for kernel in report.kernels),
-        time=time,
-        time_measured=bool(traced),
-    )
+    return msgspec.structs.replace(found, time=time, time_measured=bool(traced))
+
+
+def _both(unit: bool | None, join: bool) -> bool | None:
+    """The exactness of a chain of two links."""
+    return None if unit is None else unit and join
 
 
 def _share(parts: Iterable[tuple[float, bool | None]]) -> Share:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from compiler.joining import own_trace
 from compiler.report import ExternCall, GraphNode, Group, Region, Report, Target
 
 _HALF = ("float16", "bfloat16")
@@ -71,13 +72,13 @@ def measured_units(report: Report, region: Region) -> dict[str, UnitTime]:
         kernel = kernels.get(group.kernel)
         if kernel is not None and kernel.measured_us is not None:
             found[group.name] = UnitTime(kernel.measured_us, True, "kernel")
-    for trace in sorted(report.traces, key=lambda trace: trace.mode == "compiled", reverse=True)[:1]:
-        sums: dict[str, float] = defaultdict(float)
-        for event in trace.events:
-            name, _, unit = event.unit.partition("/")
-            if event.lane != _CPU_LANE and name == region.name and unit:
-                sums[unit] += event.duration_us
-        found |= {unit: UnitTime(us, True, "trace") for unit, us in sums.items()}
+    trace = own_trace(report)
+    sums: dict[str, float] = defaultdict(float)
+    for event in trace.events if trace is not None else ():
+        name, _, unit = event.unit.partition("/")
+        if event.lane != _CPU_LANE and name == region.name and unit:
+            sums[unit] += event.us
+    found |= {unit: UnitTime(us, True, "trace") for unit, us in sums.items()}
     graph: dict[str, float] = defaultdict(float)
     for node in _all_nodes([node for one in report.regions for node in one.cuda_graph.topology]):
         if node.region == region.name and node.unit and node.measured_us is not None:

@@ -22,6 +22,7 @@ import msgspec
 
 from app.lazy import LazyLines, LazyTexts, peek_lines, peek_text
 from app.pieces import decode_report
+from compiler.joining import join_measured
 from compiler.report import SCHEMA_VERSION, Kernel, Region, Report
 
 if TYPE_CHECKING:
@@ -74,12 +75,13 @@ class Session:
     @cached_property
     def meter(self) -> Meter | None:
         """How much of the report was traced back when it was saved; None in sessions of older versions."""
-        from app.meter import Meter
+        from app.meter import Meter, with_time
 
         if _METER not in self._archive.NameToInfo:
             return None
         try:
-            return msgspec.json.decode(_read(self._archive, self.path, _METER), type=Meter)
+            stored = msgspec.json.decode(_read(self._archive, self.path, _METER), type=Meter)
+            return with_time(stored, self.report)  # an older version may have joined less of what was traced
         except _UNREADABLE as error:
             raise _damaged(self.path, str(error)) from error
 
@@ -162,6 +164,8 @@ def _not_a_file(path: Path) -> str:
 def open_session(path: Path) -> Session:
     """Open the session at ``path``. Reads data only; nothing in the file is executed.
 
+    What was traced but joined to no unit, as versions before joining left it for Inductor, is joined here.
+
     Raises:
         SessionError: not a session, damaged, or of a newer version.
     """
@@ -173,6 +177,7 @@ def open_session(path: Path) -> Session:
     except _UNREADABLE as error:
         raise _damaged(path, str(error)) from error
     _fill(path, archive, report)
+    join_measured(report)
     return Session(path, archive, manifest, report)
 
 

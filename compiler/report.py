@@ -326,6 +326,8 @@ class Kernel(msgspec.Struct, omit_defaults=True):
     estimated_bytes: int = 0
     estimated_flops: int = 0
     estimated_us: float | None = None  # bytes / bandwidth or flops / rate of the target, whichever is longer
+    # GPU time of one launch in microseconds: the median over all launches of this kernel in an iteration, each of them
+    # the median over the traced iterations. None where no launch of it was traced and joined to a group.
     measured_us: float | None = None
     launches: int = 1  # launches of this kernel in one iteration over all regions
     warps: int | None = None
@@ -374,6 +376,15 @@ class TraceEvent(msgspec.Struct, omit_defaults=True):
     lane: str  # "cpu" or "stream 7"
     launch: int = -1  # index in the trace's ``events`` of the launch that submitted this, or -1
     unit: str = ""  # "region/group" or "region/extern call" where known
+    exact: bool = True  # False where ``unit`` was inferred from the order of names or ops (compiler/joining.py)
+    op: str = ""  # of a launch on the CPU without a unit: the op that made it ("aten::mm")
+    call: int = -1  # a number that only launches of the same call of that op have
+    median_us: float | None = None  # of ``duration_us`` over all traced iterations, where they ran the same
+
+    @property
+    def us(self) -> float:
+        """Microseconds that it takes: the median where several iterations were traced."""
+        return self.duration_us if self.median_us is None else self.median_us
 
 
 class Trace(msgspec.Struct, omit_defaults=True):
@@ -383,6 +394,7 @@ class Trace(msgspec.Struct, omit_defaults=True):
     gpu: str
     events: list[TraceEvent] = []
     span_us: float = 0.0
+    iterations: int = 1  # how many were traced: ``events`` are the last one's, their ``median_us`` is over all
 
 
 class Percentiles(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from compiler.report import Region, Report
 # registers it has, which a named one's record leaves to the default; what was compiled without its GPU has notes on it.
 ONLY_ON_GPU = {".target.local", ".target.registers"}
 ONLY_WITHOUT_GPU = {".notes", ".notes[]", ".target.source"}
-MEASURED = (".measurements", ".traces", ".regions[].cuda_graph.")  # only runs fill them
+MEASURED = (".measurements", ".traces", ".regions[].cuda_graph.", ".kernels[].measured_us")  # only runs fill them
 
 
 def shape_of(value: object, path: str = "") -> set[str]:

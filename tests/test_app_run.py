@@ -51,7 +51,7 @@ class FakeStep:
         self.then(self.mode, self.iterations)
 
 
-def observe_fake(compilation: object, step: Any, mode: str) -> tuple[CudaGraph | None, Trace]:
+def observe_fake(compilation: object, step: Any, mode: str, earlier: object) -> tuple[CudaGraph | None, Trace]:
     if mode == "eager":
         raise RuntimeError("no profiler here")
     return step.cuda_graph, Trace(mode, "Test GPU", span_us=7.0)

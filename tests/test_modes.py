@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from compiler.report import CudaGraph, SkipReason  # noqa: E402
+from compiler.runtime.capture import CaptureRefused  # noqa: E402
 from compiler.runtime.compare import compare_outputs, in_float64, relative_error  # noqa: E402
 from compiler.runtime.modes import Iteration, prepare  # noqa: E402
 from compiler.runtime.partitioned import merge_facts  # noqa: E402
@@ -136,3 +137,11 @@ def test_float64_copy_leaves_the_model_alone() -> None:
     assert exact(x).dtype == torch.float64
     assert ids.dtype == torch.int64
     assert layer.weight.dtype == torch.float32
+
+
+def test_another_compilers_regions_are_never_replaced_by_ours(regions: list[Any]) -> None:
+    """With "graph" not one graph, our backend would compile the model anew: the mode would time other code."""
+    model, inputs = graph_break()
+    with pytest.raises(CaptureRefused, match="several regions"):
+        prepare("graph", model, inputs, training=False, compiled=model, whole=False, by_region=False)
+    assert regions == []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from compiler.joining import joined_by_nodes
 from compiler.report import CudaGraph, GraphNode, GraphNodeKind
 from compiler.runtime.topology import in_order, longest_path
-from compiler.runtime.trace import Seen, assemble, coverage, joined, kernel_names, with_trace
+from compiler.runtime.trace import Seen, assemble, coverage, kernel_names, with_trace
 
 KERNEL, MEMCPY = GraphNodeKind.KERNEL, GraphNodeKind.MEMCPY
 
@@ -36,7 +37,6 @@ def gpu(name: str, start: int, duration: int, correlation: int, stream: int = 7)
 
 
 SEEN = [
-    cpu("fusescope iteration", 500, 100),
     cpu("cudaLaunchKernel", 510, 5, correlation=1),
     gpu("warm up", 520, 5, 1),
     cpu("fusescope iteration", 1000, 1000),
@@ -85,8 +85,54 @@ def test_times_reach_the_graphs_nodes_in_order_of_their_names() -> None:
     assert [n.critical for n in facts.topology] == [True, True, True, False]
     assert coverage(found) == pytest.approx((0.5, 0.6))
     assert (facts.covered_kernels, facts.covered_time) == coverage(found)
-    units = [event.unit for event in joined(found, topology).events if event.launch == 3]
+    units = [event.unit for event in joined_by_nodes(found, topology).events if event.launch == 3]
     assert units == ["forward/group0", "", "forward/group1"]
+
+
+def test_what_the_cpu_called_is_known_of_launches_without_a_step() -> None:
+    """The outermost op counts: a product calls others. autograd's own ranges are no ops."""
+    seen = [
+        cpu("fusescope iteration", 0, 1000),
+        cpu("autograd::engine::evaluate_function: CompiledFunctionBackward", 5, 900),
+        cpu("aten::addmm", 10, 50),
+        cpu("aten::empty", 20, 5),
+        cpu("cudaLaunchKernel", 30, 5, 1),
+        cpu("cudaLaunchKernel", 40, 5, 2),
+        cpu("aten::addmm", 70, 20),
+        cpu("cudaLaunchKernel", 75, 5, 3),
+        cpu("cuLaunchKernel", 95, 2, 4),
+        cpu("aten::mean", 90, 20, thread=2),
+    ]
+    events = assemble(seen, "compiled", "a GPU").events
+    assert [event.op for event in events] == ["aten::addmm", "aten::addmm", "aten::addmm", ""]
+    assert events[0].call == events[1].call != events[2].call
+    assert events[3].call == -1
+
+
+def iteration(number: int, us: int, name: str = "k") -> list[Seen]:
+    """One iteration of two kernels, the first of ``us`` microseconds; it ends on the GPU after it does on the CPU."""
+    at = number * 1_000_000
+    return [
+        cpu("fusescope iteration", at, 1000),
+        cpu("cudaLaunchKernel", at + 10, 5, 2 * number),
+        cpu("cudaLaunchKernel", at + 20, 5, 2 * number + 1),
+        gpu("k", at + 100, us * 1000, 2 * number),
+        gpu(name, at + 100 + us * 1000, 7000, 2 * number + 1),
+    ]
+
+
+def test_durations_are_medians_over_the_iterations_that_ran_the_same() -> None:
+    seen = [event for number, us in enumerate((3, 9, 5)) for event in iteration(number, us)]
+    found = assemble(seen, "compiled", "a GPU")
+    first, second = (event for event in found.events if event.lane != "cpu")
+    assert (found.iterations, first.duration_us, first.us, second.us) == (3, 5.0, 5.0, 7.0)
+    found = assemble([*seen, *iteration(3, 80)], "compiled", "a GPU")
+    first, _ = (event for event in found.events if event.lane != "cpu")
+    assert (first.duration_us, first.us) == (80.0, 7.0)
+    found = assemble([*iteration(0, 3, name="another"), *iteration(1, 9)], "compiled", "a GPU")
+    first, _ = (event for event in found.events if event.lane != "cpu")
+    assert first.median_us is None
+    assert first.us == 9.0
 
 
 def test_nothing_traced_covers_nothing() -> None:

@@ -361,6 +361,12 @@ class MainWindow(QMainWindow):
         if self._panels is not None and self.session.report is not None:
             self._panels.numerics.check(self.session.report)
 
+    def show_measured(self) -> None:
+        """A run of the report shown has ended, and its times are in it."""
+        self.workspace.refresh()
+        if self.session.report is not None:
+            self.meter.refresh(self.session.report)
+
     def _numerics_checked(self, report: Report) -> None:
         self.session.touch(report)
         if report is self.session.report:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from app.worker.paths import portable_graph
+from compiler.joining import joined_by_name, joined_by_nodes, note_kernel_times
 from compiler.report import CudaGraph, ExternReason, Measurement, Report, Trace
 
 if TYPE_CHECKING:
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
 
 def prepare_step(compilation: Compilation, mode: str) -> Step:
-    """A step of the compiled model in ``mode``, compiled and captured where the mode says so."""
+    """A step of the compiled model in ``mode``, compiled and captured where the mode says so.
+
+    Raises:
+        CaptureRefused: what another compiler made of the model is not one CUDA Graph.
+    """
     from compiler.runtime.modes import prepare
 
     report = compilation.report
@@ -27,6 +32,7 @@ def prepare_step(compilation: Compilation, mode: str) -> Step:
         training=report.training,
         compiled=compilation.compiled,
         whole=is_whole(report),
+        by_region=report.compiler == "fusescope",
         observer=compilation.observer,
         options=compilation.options,
         dynamic=compilation.dynamic,
@@ -44,41 +50,51 @@ def measure_modes(
 ) -> list[Measurement]:
     """Record ``iterations`` of each mode, compare its outputs with eager's, and put graph facts into the report.
 
-    A model that draws random numbers is timed but not compared: each mode draws its own. ``steps``: those of modes that
-    were prepared before.
+    A model that draws random numbers is timed but not compared: each mode draws its own. A mode that cannot be had is
+    left out, and a note says why. ``steps``: those of modes that were prepared before.
     """
+    from compiler.runtime.capture import CaptureRefused
     from compiler.runtime.compare import compare_outputs
     from compiler.runtime.timing import measure
 
     reference = None if _is_random(compilation.report) else _reference(compilation)
     records = []
     for mode in modes:
-        step = (steps or {}).get(mode) or prepare_step(compilation, mode)
+        try:
+            step = (steps or {}).get(mode) or prepare_step(compilation, mode)
+        except CaptureRefused as refused:
+            compilation.report.notes.append(f"Mode {mode} was not measured: {refused.reason.detail.rstrip('.')}.")
+            continue
         record = measure(step, mode, iterations=iterations)
         if reference is not None:
             eager, exact = reference
             comparison = compare_outputs(eager, step.outputs(), exact)
             record.equal_to_eager, record.max_error = comparison.equal, comparison.error
-        facts, traced = observe_step(compilation, step, mode)
+        facts, traced = observe_step(compilation, step, mode, compilation.report.traces)
         if mode == "graph" and facts is not None:
             note_graph(compilation.report, facts)
         compilation.report.traces.append(traced)
         records.append(record)
+    note_kernel_times(compilation.report)
     return records
 
 
-def observe_step(compilation: Compilation, step: Step, mode: str) -> tuple[CudaGraph | None, Trace]:
+def observe_step(
+    compilation: Compilation, step: Step, mode: str, earlier: Sequence[Trace] = ()
+) -> tuple[CudaGraph | None, Trace]:
     """What capture made of the iteration, and a traced iteration; each tells of the other's events.
 
-    A pass of its own, after everything was timed. The graph's facts are None where ``mode`` captures nothing.
+    A pass of its own, after everything was timed. The graph's facts are None where ``mode`` captures nothing. What
+    nothing told apart while it ran is joined to the report's units, with the help of ``earlier`` traces of it.
     """
-    from compiler.runtime.trace import joined, trace, with_trace
+    from compiler.runtime.trace import trace, with_trace
 
+    report, facts = compilation.report, step.cuda_graph
     found = trace(step, mode, observer=compilation.observer)
-    facts = step.cuda_graph
-    if facts is None:
-        return None, found
-    return with_trace(facts, found), joined(found, facts.topology)
+    if facts is not None:
+        found = joined_by_nodes(found, facts.topology)
+    found = joined_by_name(found, report, earlier)
+    return (with_trace(facts, found) if facts is not None else None), found
 
 
 def note_graph(report: Report, facts: CudaGraph) -> None:

@@ -117,6 +117,7 @@ class _LiveRun:
         self._steps: dict[str, Step] = {}
         self._faults: dict[str, str] = {}
         self._recorded: dict[str, _Recorded] = {}
+        self._traces: list[Trace] = []
         self._mode = ""  # the one that ran last
         self._told = ("", "")
 
@@ -177,7 +178,9 @@ class _LiveRun:
         self._state("tracing", mode)
         step = self._steps[mode]
         try:
-            return observe_step(self._compilation, step, mode)
+            facts, traced = observe_step(self._compilation, step, mode, self._traces)
+            self._traces.append(traced)
+            return facts, traced
         except Exception as error:
             reason = (str(error) or repr(error)).strip().splitlines()[0]
             self._state("tracing", mode, f"{mode} cannot be traced: {reason}")

@@ -162,6 +162,7 @@ def prepare(
     training: bool,
     compiled: Model | None = None,
     whole: bool | None = None,
+    by_region: bool = True,
     observer: Observer | None = None,
     options: Mapping[str, Any] | None = None,
     dynamic: bool = False,
@@ -172,12 +173,15 @@ def prepare(
         mode: "eager", "compiled", "graph", "inductor" or "inductor-graph".
         compiled: the model as Fusescope compiled it already.
         whole: whether ``compiled`` is one region with no Python between; None where that is not known.
+        by_region: whether "graph" may capture region by region what is not one graph, which our backend does, on code
+            of its own: False where ``compiled`` is another compiler's.
         observer: that of the regions of ``compiled``; what they run is then joined to their steps.
         options: of our compiler, by name; where some act on each region's graphs, regions are captured one by one.
         dynamic: whether our compiler takes sizes as symbols.
 
     Raises:
         ValueError: no such mode.
+        CaptureRefused: the iteration is not one graph, and ``by_region`` is False.
     """
     given = dict(options or {})
     if mode == "eager":
@@ -188,9 +192,8 @@ def prepare(
             call = torch.compile(model, backend=_own_backend(), options=given or None, dynamic=dynamic or None)
         return _first_call(Step(Iteration(call, model, inputs, training=training)))
     if mode == "graph":
-        return _prepare_graph(
-            model, inputs, training, compiled if whole else None, whole, observer or Observer(), given, dynamic
-        )
+        call = compiled if whole else None
+        return _prepare_graph(model, inputs, training, call, whole, by_region, observer or Observer(), given, dynamic)
     if mode == "inductor":
         return _first_call(Step(Iteration(torch.compile(model), model, inputs, training=training)))
     if mode == "inductor-graph":
@@ -222,6 +225,7 @@ def _prepare_graph(
     training: bool,
     compiled: Model | None,
     whole: bool | None,
+    by_region: bool,
     observer: Observer,
     given: Mapping[str, Any],
     dynamic: bool,
@@ -234,8 +238,8 @@ def _prepare_graph(
     several = "The model is several regions, with Python code between them."
     why_not: SkipReason | None = SkipReason("graph_break", several)
     options: dict[str, Any] = {**given, "observer": observer}
-    by_region = acting_on_regions(parse_options(given))
-    if by_region and whole is not False:
+    acting = acting_on_regions(parse_options(given))
+    if acting and whole is not False:
         why_not = None
     elif whole is not False:
         call = compiled
@@ -252,6 +256,8 @@ def _prepare_graph(
             why_not = SkipReason("graph_break", f"Dynamo breaks the graph: {str(error).strip().splitlines()[0]}")
         except capture.CaptureRefused as refused:
             why_not = refused.reason
+    if not by_region and why_not is not None:
+        raise capture.CaptureRefused(why_not)
     regions: list[PartitionedRegion] = []
     # One session for all regions, whose names then differ.
     options |= {"session": session_for(given), "cuda_graph": True}
@@ -260,7 +266,7 @@ def _prepare_graph(
     step = RegionGraphsStep(Iteration(call, model, inputs, training=training), regions, why_not)
     # The first call compiles and captures, the second shows which regions are really replayed.
     _first_call(step, calls=2)
-    why = f"{by_region} acts on each." if why_not is None else why_not.detail
+    why = f"{acting} acts on each." if why_not is None else why_not.detail
     step.note = f"Captured region by region: {why}"
     return step
 

@@ -6,18 +6,22 @@ A pass of its own: traced time is not timed, for tracing slows what it watches. 
 from __future__ import annotations
 
 import bisect
-from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import msgspec
 
-from compiler.report import CudaGraph, GraphNode, GraphNodeKind, Trace, TraceEvent
+from compiler.joining import nodes_joined, pairs
+from compiler.report import CudaGraph, GraphNode, Trace, TraceEvent
 from compiler.runtime.observe import Observer
 from compiler.runtime.topology import with_times
 
 _RANGE = "fusescope:"  # begins the names of the ranges that this module opens
 _ITERATION = "fusescope iteration"
+_ITERATIONS = 5  # traced, for a median of every duration
 # CUDA's calls that put work on the GPU; what else the CPU does is not shown.
 _LAUNCHES = ("cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch", "cudaMemcpy", "cuMemcpy", "cudaMemset")
 
@@ -54,7 +58,7 @@ class _Ranges:
 
 
 def trace(step: Callable[[], object], mode: str, *, observer: Observer | None = None) -> Trace:
-    """One iteration of ``step`` on the current GPU, traced.
+    """Iterations of ``step`` on the current GPU, traced: a record of the last one.
 
     ``observer`` is that of the regions that ``step`` runs, for launches to be joined to fusion groups and extern calls.
     """
@@ -69,9 +73,10 @@ def trace(step: Callable[[], object], mode: str, *, observer: Observer | None = 
         try:
             step()  # the first call under a profiler is slower than any other
             torch.cuda.synchronize()
-            with record_function(_ITERATION):
-                step()
-            torch.cuda.synchronize()
+            for _ in range(_ITERATIONS):
+                with record_function(_ITERATION):
+                    step()
+                torch.cuda.synchronize()
         finally:
             listener.mark = None
     events = [
@@ -90,51 +95,109 @@ def trace(step: Callable[[], object], mode: str, *, observer: Observer | None = 
 
 
 def assemble(seen: Sequence[Seen], mode: str, gpu: str) -> Trace:
-    """The record of the last marked iteration among ``seen``: launches in order, then the GPU's work in order."""
-    iterations = [event for event in seen if event.name == _ITERATION and not event.on_gpu]
-    if not iterations:
+    """The record of the marked iterations among ``seen``: of the last, its launches in order, then the GPU's work.
+
+    Where all of them ran the same on the GPU, each event has its median duration over them.
+    """
+    marks = [event for event in seen if event.name == _ITERATION and not event.on_gpu]
+    if not marks:
         return Trace(mode, gpu)
-    began, ended = iterations[-1].start, iterations[-1].start + iterations[-1].duration
-    launches = sorted(
-        (e for e in seen if not e.on_gpu and e.name.startswith(_LAUNCHES) and began <= e.start < ended),
-        key=lambda event: event.start,
-    )
-    unit_at = _units(seen)
+    sources = _Sources(seen)
+    *others, last = [
+        _iteration(within, mark.start, sources) for mark, within in zip(marks, _parted(seen, marks), strict=True)
+    ]
+    work = [event for event in last if event.lane != "cpu"]
+    runs = [work, *([event for event in other if event.lane != "cpu"] for other in others)]
+    if others and all([e.name for e in run] == [e.name for e in work] for run in runs):
+        for event, *same in zip(*runs, strict=True):
+            event.median_us = round(median([event.duration_us, *(other.duration_us for other in same)]), 3)
+    span = max((event.start_us + event.duration_us for event in last), default=0.0)
+    return Trace(mode, gpu, last, span, len(marks))
+
+
+def _parted(seen: Sequence[Seen], marks: Sequence[Seen]) -> list[tuple[list[Seen], list[Seen]]]:
+    """Each iteration's launches on the CPU and work on the GPU. ``marks`` span the CPU's part of the iterations."""
+    starts = [mark.start for mark in marks]
+    parts: list[tuple[list[Seen], list[Seen]]] = [([], []) for _ in marks]
+    launched: dict[int, int] = {}  # correlation -> iteration
+    in_order = sorted(seen, key=lambda event: event.start)
+    for event in in_order:
+        number = bisect.bisect_right(starts, event.start) - 1
+        inside = number >= 0 and event.start < marks[number].start + marks[number].duration
+        if inside and not event.on_gpu and event.name.startswith(_LAUNCHES):
+            parts[number][0].append(event)
+            launched[event.correlation] = number
+    for event in in_order:
+        # The range of an iteration shows on the GPU too, as do the steps'.
+        if event.on_gpu and not event.name.startswith((_RANGE, _ITERATION)):
+            number = launched.get(event.correlation, bisect.bisect_right(starts, event.start) - 1)
+            if number >= 0:
+                parts[number][1].append(event)
+    return parts
+
+
+def _iteration(within: tuple[list[Seen], list[Seen]], began: int, sources: _Sources) -> list[TraceEvent]:
+    launches, work = within
     events: list[TraceEvent] = []
     by_correlation: dict[int, int] = {}
     for event in launches:
         by_correlation[event.correlation] = len(events)
-        events.append(_record(event, began, "cpu", -1, unit_at(event)))
-    # The range of an iteration shows on the GPU too, as do the steps'.
-    work = [e for e in seen if e.on_gpu and e.start >= began and not e.name.startswith((_RANGE, _ITERATION))]
-    for event in sorted(work, key=lambda event: event.start):
+        record = _record(event, began, "cpu", -1, sources.unit(event))
+        if not record.unit:
+            record.op, record.call = sources.call(event)
+        events.append(record)
+    for event in work:
         launch = by_correlation.get(event.correlation, -1)
         unit = events[launch].unit if launch >= 0 else ""
         events.append(_record(event, began, f"stream {event.stream}", launch, unit))
-    span = max((event.start_us + event.duration_us for event in events), default=0.0)
-    return Trace(mode, gpu, events, span)
+    return events
 
 
 def _record(event: Seen, began: int, lane: str, launch: int, unit: str) -> TraceEvent:
     return TraceEvent(event.name, (event.start - began) / 1e3, event.duration / 1e3, lane, launch, unit)
 
 
-def _units(seen: Sequence[Seen]) -> Callable[[Seen], str]:
-    """A function from a launch to the region and step, "region/step", during which its thread made it, or ""."""
-    ranges: dict[int, list[Seen]] = defaultdict(list)
-    for event in sorted(seen, key=lambda event: event.start):
-        if not event.on_gpu and event.name.startswith(_RANGE):
-            ranges[event.thread].append(event)
-    starts = {thread: [event.start for event in found] for thread, found in ranges.items()}
+class _Sources:
+    """What the CPU was doing when it made a launch."""
 
-    def unit_at(launch: Seen) -> str:
-        position = bisect.bisect_right(starts.get(launch.thread, []), launch.start) - 1
+    def __init__(self, seen: Sequence[Seen]) -> None:
+        on_cpu = sorted((event for event in seen if not event.on_gpu), key=lambda event: event.start)
+        self._steps = _Spans(event for event in on_cpu if event.name.startswith(_RANGE))
+        self._calls = _Spans(event for event in on_cpu if _OP.match(event.name))
+
+    def unit(self, launch: Seen) -> str:
+        """The region and step, "region/step", during which its thread made it, or ""."""
+        found = self._steps.around(launch)
+        return found[0].name.removeprefix(_RANGE) if found else ""
+
+    def call(self, launch: Seen) -> tuple[str, int]:
+        """The outermost op that made it and the number of that op's call, or ("", -1)."""
+        found = self._calls.around(launch)
+        return (found[0].name, found[1]) if found else ("", -1)
+
+
+_OP = re.compile(r"\w+::\w+(\.\w+)?$")  # "aten::mm", and not the names of autograd's own ranges
+
+
+class _Spans:
+    """Events that hold others, of each thread the outermost."""
+
+    def __init__(self, events: Iterable[Seen]) -> None:
+        """``events`` by their start."""
+        self._of_thread: dict[int, list[tuple[Seen, int]]] = defaultdict(list)
+        for number, event in enumerate(events):
+            found = self._of_thread[event.thread]
+            if not found or event.start >= found[-1][0].start + found[-1][0].duration:
+                found.append((event, number))
+        self._starts = {thread: [event.start for event, _ in found] for thread, found in self._of_thread.items()}
+
+    def around(self, launch: Seen) -> tuple[Seen, int] | None:
+        """The event in which the launch's thread made it, with its number."""
+        position = bisect.bisect_right(self._starts.get(launch.thread, []), launch.start) - 1
         if position < 0:
-            return ""
-        found = ranges[launch.thread][position]
-        return found.name.removeprefix(_RANGE) if launch.start < found.start + found.duration else ""
-
-    return unit_at
+            return None
+        found, number = self._of_thread[launch.thread][position]
+        return (found, number) if launch.start < found.start + found.duration else None
 
 
 def gpu_events(found: Trace) -> list[TraceEvent]:
@@ -158,47 +221,17 @@ def coverage(found: Trace) -> tuple[float, float] | None:
 
 
 def with_trace(facts: CudaGraph, found: Trace) -> CudaGraph:
-    """The facts with measured times on the graph's nodes, the longest path, and how much of an iteration is covered."""
+    """The facts with times and units on the graph's nodes, the longest path, and the share of an iteration covered."""
     covered = coverage(found)
+    topology = nodes_joined(facts.topology, found)
     return msgspec.structs.replace(
         facts,
-        topology=with_times(facts.topology, durations(facts.topology, found)),
+        topology=with_times(topology, durations(topology, found)),
         covered_kernels=covered[0] if covered else None,
         covered_time=covered[1] if covered else None,
     )
 
 
-def joined(found: Trace, topology: Sequence[GraphNode]) -> Trace:
-    """The trace with each event of a graph joined to the step that issued the node."""
-    nodes = {node.id: node for node in topology}
-    events = list(found.events)
-    for node, position in _pairs(topology, found):
-        issuer = nodes[node]
-        if issuer.unit:
-            events[position] = msgspec.structs.replace(events[position], unit=f"{issuer.region}/{issuer.unit}")
-    return msgspec.structs.replace(found, events=events)
-
-
 def durations(topology: Sequence[GraphNode], found: Trace) -> dict[int, float]:
     """Microseconds of each node of the topology that the trace tells."""
-    return {node: found.events[position].duration_us for node, position in _pairs(topology, found)}
-
-
-def _pairs(topology: Sequence[GraphNode], found: Trace) -> list[tuple[int, int]]:
-    """(node, position of its event): in each the same name comes in the same order."""
-    waiting: dict[str, deque[int]] = defaultdict(deque)
-    for node in topology:
-        waiting[_label(node)].append(node.id)
-    pairs = []
-    for position, event in enumerate(found.events):
-        if event.lane == "cpu" or event.launch < 0 or "GraphLaunch" not in found.events[event.launch].name:
-            continue
-        kind = next((kind for kind in ("Memcpy", "Memset") if event.name.startswith(kind)), event.name)
-        if waiting[kind]:
-            pairs.append((waiting[kind].popleft(), position))
-    return pairs
-
-
-def _label(node: GraphNode) -> str:
-    labels = {GraphNodeKind.MEMCPY: "Memcpy", GraphNodeKind.MEMSET: "Memset", GraphNodeKind.KERNEL: node.name}
-    return labels.get(node.kind, "")
+    return {node: found.events[place].us for node, place in pairs(topology, found)}

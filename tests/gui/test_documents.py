@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.session import open_session, save_session
 from app.worker.protocol import Measured
-from compiler.report import Measurement, Percentiles, Trace
+from compiler.report import Measurement, Percentiles, Trace, TraceEvent
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import Answers, MakeWindow
 from views.main_window import MainWindow
@@ -118,11 +118,14 @@ def test_what_was_measured_keeps_its_tab() -> None:
     document = Document(report, None, True, dict)
     assert document.is_replaced_by(transformer_report(60), None), "compiled again"
     measured = Percentiles(1.0, 1.0, 1.0)
-    event = Measured(1, Measurement("graph", "GPU", 1, measured, measured), None, Trace("graph", "GPU"))
+    (region, *_), (group, *_) = report.regions, report.regions[0].groups
+    ran = TraceEvent(group.kernel, 0.0, 3.5, "stream 7", unit=f"{region.name}/{group.name}")
+    event = Measured(1, Measurement("graph", "GPU", 1, measured, measured), None, Trace("graph", "GPU", [ran]))
     keep_measured(report, event)
     keep_measured(report, event)
     assert [m.mode for m in report.measurements] == ["graph"]
     assert len(report.traces) == 1
+    assert {kernel.name: kernel.measured_us for kernel in report.kernels if kernel.measured_us} == {group.kernel: 3.5}
     assert not document.is_replaced_by(transformer_report(60), None)
     assert document.is_replaced_by(report, None)
 

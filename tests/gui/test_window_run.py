@@ -217,6 +217,7 @@ def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, q
     assert panels.cuda_graph.topology._nodes == report.regions[0].cuda_graph.topology
     assert window.workspace.index is not None
     assert all(point.time.measured for point in window.workspace.index.points.values())
+    qtbot.waitUntil(lambda: window.meter.meter is not None and window.meter.meter.time_measured, timeout=10_000)
 
 
 def test_percentiles_and_speedups() -> None:

@@ -140,6 +140,7 @@ class Worker:
             self.send(Samples(command_id, mode, len(values), batch, [value / 2 for value in batch]))
             values += batch
             time.sleep(0.02)
+        launch = TraceEvent("cuGraphLaunch", 1.0, 5.0, "cpu")
         for mode, cpu in recorded.items():
             gpu = [value / 2 for value in cpu]
             zero = Percentiles(1.0, 1.0, 1.0)
@@ -148,7 +149,7 @@ class Worker:
                     command_id,
                     Measurement(mode, LOCAL.title, len(cpu), zero, zero, cpu_samples=cpu, gpu_samples=gpu),
                     self._captured() if mode == "graph" else None,
-                    Trace(mode, LOCAL.title, [TraceEvent("cuGraphLaunch", 1.0, 5.0, "cpu")], 6.0),
+                    Trace(mode, LOCAL.title, [launch, TraceEvent("k", 3.0, 4.0, "stream 7", 0)], 7.0),
                 )
             )
         self.send(RunState(command_id, "stopped", ""))

@@ -306,7 +306,7 @@ class Gantt(Chart):
             f"{fmt.microseconds(event.duration_us)} from {fmt.microseconds(event.start_us)}",
         ]
         if event.unit:
-            lines.append(event.unit.replace("/", "  ·  "))
+            lines.append(event.unit.replace("/", "  ·  ") + ("" if event.exact else "  (inferred)"))
         draw_tip(painter, self.theme, area, self._mouse.x(), self._mouse.y() + 30, lines)
 
     def _paint_link(self, painter: QPainter, band: int, event: TraceEvent, place: int) -> None:

@@ -6,6 +6,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from app.worker.protocol import Failed, Measured, Ready, RunState, Samples, SetRun, StartRun, StopRun, WorkerDied
+from compiler.joining import note_kernel_times
 from compiler.report import Report
 from views.compile.worker_bridge import WorkerBridge
 from views.run.panel import RunPanel
@@ -128,3 +129,4 @@ def keep_measured(report: Report, event: Measured) -> None:
         first.cuda_graph = graph  # of the whole iteration; its nodes name their regions
         for region in others:
             region.cuda_graph = msgspec.structs.replace(region.cuda_graph, captured=graph.captured)
+    note_kernel_times(report)

@@ -112,7 +112,7 @@ class SessionControl(QObject):
             if document.report is report:
                 document.is_modified = True
                 document.state += 1
-                document.indexes = None  # they hold times
+                document.indexes = document.meter = None  # they hold times
         self.changed.emit()
 
     def open(self, path: Path) -> None:

@@ -57,6 +57,15 @@ class MeterBar(QWidget):
         self._job.done.connect(self._measured)
         self._job.start()
 
+    def refresh(self, report: Report) -> None:
+        """A run has left its times in the report shown; nothing else of it has changed."""
+        if self._meter is None or self._job is not None:
+            self.set_report(report)
+            return
+        from app.meter import with_time
+
+        self._measured(with_time(self._meter, report))
+
     @property
     def meter(self) -> Meter | None:
         """What is shown."""

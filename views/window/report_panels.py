@@ -38,7 +38,7 @@ def make_report_panels(window: MainWindow, dialogs: Dialogs, loaded: Callable[[]
     panels = workspace.panels
     run = RunControl(window.bridge, panels.run, bool(samples()), window)
     run.measured.connect(window.session.touch)
-    run.ended.connect(workspace.refresh)
+    run.ended.connect(window.show_measured)
     panels.run.sample_requested.connect(lambda: window.open_path(str(samples()[0])))
     numerics = NumericsControl(window.bridge, loaded, window)
     workspace.graph.numerics_requested.connect(window.check_numerics)
