@@ -158,7 +158,8 @@ def _inputs(report: Report, region: Region) -> list[Check]:
         size = sum(info.bytes for node in copied for info in node.outputs)
         bandwidth = report.target.bandwidth_gbs  # 0 where the target's rates are not known
         us = 2 * size / (bandwidth * 1e3) if bandwidth else 0.0
-        time = f" (about {us:.1f} µs, estimated)" if bandwidth else ""
+        about = f"about {us:,.1f} µs" if us >= 0.1 else "less than 0.1 µs"
+        time = f" ({about}, estimated)" if bandwidth else ""
         why = "Library calls read them: where" if follows else "Where"
         detail = f"{why} they move between calls, {_mb(size)} are copied before each replay{time}."
         state = State.COSTS if us >= 1.0 else State.OK
@@ -192,7 +193,7 @@ def _gain(report: Report) -> list[Check]:
     launches = sum(len(region.groups) + len(region.extern_calls) for region in report.regions)
     measured = {m.mode: m for m in report.measurements}
     plain = measured.get("compiled")
-    title = f"{launches:,} launches become one"
+    title = f"{launches:,} launches become one" if launches != 1 else "There is one launch, which a replay replaces"
     if plain is None:
         return [Check(State.OK, title, "A launch costs some microseconds of CPU time; a replay costs one launch.")]
     cpu, gpu = plain.cpu_us.p50, plain.gpu_us.p50

@@ -17,7 +17,16 @@ from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
 from views.charts.gantt import busy_share
 from views.charts.roofline_chart import point_lines
-from views.charts.scale import Scale, linear_ticks, log_ticks, tick_text
+from views.charts.scale import (
+    Scale,
+    in_unit,
+    linear_ticks,
+    log_tick_texts,
+    log_ticks,
+    log_time_texts,
+    tick_texts,
+    time_unit,
+)
 from views.code.source import SourcePanel
 from views.compile.progress import STAGES
 from views.compile.stage_texts import explanation
@@ -139,7 +148,7 @@ def test_what_a_trace_says_in_a_sentence() -> None:
 
 def test_cuda_graph_overview_says_figures_and_leads_to_the_node(qtbot: QtBot, report: Report) -> None:
     panel = cuda_graph_panel(qtbot, report)
-    assert "98.6 % of kernels run inside graphs" in panel.life.accessibleDescription()
+    assert "98.6% of kernels run inside graphs" in panel.life.accessibleDescription()
     assert "Capture 8.11 ms" in panel.life.accessibleDescription()
     QApplication.processEvents()
     (row,) = panel.reasons.rows()
@@ -324,7 +333,10 @@ def test_one_selection_feeds_the_panels(make_window: MakeWindow, qtbot: QtBot, r
 
 @pytest.mark.parametrize(
     ("low", "high", "room", "expected"),
-    [(0, 10, 5, [0, 2, 4, 6, 8, 10]), (0, 0.9, 3, [0, 0.5]), (13, 29, 4, [15, 20, 25]), (5, 5, 4, [5])],
+    [
+        (0, 10, 5, [0, 2, 4, 6, 8, 10]), (0, 0.9, 3, [0, 0.5]), (13, 29, 4, [15, 20, 25]), (5, 5, 4, [5]),
+        (0, 29, 1, [0, 20]),  # where there is room for one step, two ticks all the same
+    ],
 )
 def test_ticks_are_round(low: float, high: float, room: int, expected: list[float]) -> None:
     assert linear_ticks(low, high, room) == pytest.approx(expected)
@@ -335,7 +347,19 @@ def test_logarithmic_scales() -> None:
     assert scale.px(10.0) == pytest.approx(100.0)
     assert scale.value(200.0) == pytest.approx(100.0)
     assert log_ticks(1.0, 1000.0, 3) == [1.0, 10.0, 100.0, 1000.0]
-    assert [tick_text(v) for v in (0.02, 1500, 15_000, 2_500_000)] == ["0.02", "1,500", "15k", "2.5M"]
+    assert log_ticks(0.06, 500.0, 4) == [0.1, 1.0, 10.0, 100.0]
+    assert Scale(0.0, 1.0, 0.0, 600.0, whole=True).ticks() == [0.0, 1.0]
+
+
+def test_ticks_of_an_axis_are_written_alike() -> None:
+    assert tick_texts([0, 2500, 5000, 7500]) == ["0", "2,500", "5,000", "7,500"]
+    assert tick_texts([0, 5000, 10_000, 15_000]) == ["0", "5k", "10k", "15k"]
+    assert tick_texts([-1_000_000, 0, 500_000]) == ["−1M", "0", "0.5M"]
+    assert log_tick_texts([0.01, 1, 1000, 100_000]) == ["0.01", "1", "1,000", "100k"]
+    assert log_time_texts([0.1, 100, 1000, 1e7]) == ["0.1 µs", "100 µs", "1 ms", "10 s"]
+    size, name = time_unit(7110.0)
+    assert (in_unit([0, 2500, 5000], size), name) == (["0", "2.5", "5"], "ms")
+    assert time_unit(7110.0, 50.0) == (1.0, "µs")
 
 
 def test_roofline_click_chooses_and_says_what_is_measured(qtbot: QtBot, report: Report) -> None:

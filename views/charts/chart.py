@@ -7,19 +7,21 @@ nothing that grows with the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
-from views.charts.scale import Scale, tick_text
+from views.charts.scale import Scale, log_tick_texts, tick_texts
 from views.look.theme import Theme, mix
 from views.widgets.picture_menu import picture_menu
 
 _TICK_POINTS = 8.5
 LEFT, BOTTOM = 52.0, 34.0  # room for an axis with its ticks and title
+Texts = Callable[[Sequence[float]], list[str]]
 
 
 class Chart(QWidget):
@@ -136,30 +138,35 @@ def draw_axes(
     y: Scale,
     titles: tuple[str, str],
     *,
-    x_text: Callable[[float], str] = tick_text,
-    y_text: Callable[[float], str] = tick_text,
+    x_texts: Texts | None = None,
+    y_texts: Texts | None = None,
 ) -> None:
-    """Grid lines, ticks and titles around ``box``. An empty title leaves its axis without texts."""
+    """Grid lines, ticks and titles around ``box``. An empty title leaves its axis without texts.
+
+    ``x_texts`` and ``y_texts`` write the ticks of an axis; without them these are counts.
+    """
     painter.save()
     painter.setFont(theme.ui_font(_TICK_POINTS))
     grid = QPen(mix(theme.surface, theme.muted, 0.16), 1.0)
-    for value in y.ticks(34.0):
+    for value, text in _ticks(y, 34.0, y_texts):
         at = round(y.px(value)) + 0.5
         painter.setPen(grid)
         painter.drawLine(int(box.left()), int(at), int(box.right()), int(at))
         if titles[1]:
             painter.setPen(theme.muted)
             where = QRectF(box.left() - 80, at - 9, 74, 18)
-            painter.drawText(where, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, y_text(value))
-    metrics = QFontMetricsF(painter.font())
-    for value in x.ticks(66.0):
+            painter.drawText(where, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
+    metrics, free = QFontMetricsF(painter.font()), -math.inf
+    for value, text in _ticks(x, 66.0, x_texts):
         at = x.px(value)
         painter.setPen(theme.border)
         painter.drawLine(int(at), int(box.bottom()), int(at), int(box.bottom()) + 4)
         if titles[0]:
-            text = x_text(value)
             width = metrics.horizontalAdvance(text)
-            left = min(max(at - width / 2, box.left() - 6), box.right() + 8 - width)
+            left = min(max(at - width / 2, box.left() - 4), box.right() + 4 - width)
+            if left < free:
+                continue  # it would stand on the one before
+            free = left + width + 6
             painter.setPen(theme.muted)
             painter.drawText(QRectF(left, box.bottom() + 4, width + 2, 15), Qt.AlignmentFlag.AlignLeft, text)
     painter.setPen(QPen(theme.border, 1.0))
@@ -171,6 +178,12 @@ def draw_axes(
     if titles[1]:
         painter.drawText(QRectF(box.left() - 80, box.top() - 25, 74, 16), Qt.AlignmentFlag.AlignRight, titles[1])
     painter.restore()
+
+
+def _ticks(scale: Scale, spacing_px: float, texts: Texts | None) -> list[tuple[float, str]]:
+    found = scale.ticks(spacing_px)
+    written = texts or (log_tick_texts if scale.log else tick_texts)
+    return list(zip(found, written(found), strict=True))
 
 
 def draw_legend(painter: QPainter, theme: Theme, left: float, top: float, keys: list[tuple[str, QColor]]) -> float:

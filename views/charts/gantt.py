@@ -22,13 +22,14 @@ from PySide6.QtGui import (
 from compiler.report import Trace, TraceEvent
 from views.canvas.primitives import ShapeBuffer
 from views.charts.chart import Chart, draw_tip
-from views.charts.scale import Scale
+from views.charts.scale import Scale, in_unit, time_unit
 from views.look import format as fmt
 from views.look.theme import Theme, mix, soft
 
 ROW, HEAD, GAP, AXIS = 22.0, 22.0, 10.0, 22.0
 _NAMES = 76.0  # room for the lanes' names
-_TEXT_FROM = 34.0  # pixels of a box from which its name is written into it
+_TEXT_FROM = 34.0  # pixels of a box from which a name that fits is written into it
+_PART_FROM = 84.0  # pixels of a box from which the beginning of a longer name says something
 _SINGLE_FROM = 3.0  # pixels of a box from which it is drawn by itself
 _ROUND_FROM = 8.0  # pixels of a box from which its corners are round
 _ZOOM = 1.25
@@ -172,8 +173,7 @@ class Gantt(Chart):
             painter.drawText(area, Qt.AlignmentFlag.AlignCenter, "No iteration was traced.")
             return
         x = self._scale(area)
-        bottom = area.top() + sum(band.height for band in self._bands) - GAP / 2
-        self._paint_axis(painter, x, area, bottom)
+        self._paint_axis(painter, x, area, self._axis_top(area))
         top = area.top()
         for band in self._bands:
             self._paint_band(painter, band, x, top, area)
@@ -207,17 +207,35 @@ class Gantt(Chart):
         return Scale(*self._view, area.left() + _NAMES, max(area.right() - 10, area.left() + _NAMES + 10))
 
     def _paint_axis(self, painter: QPainter, x: Scale, area: QRectF, bottom: float) -> None:
-        theme = self.theme
-        painter.setFont(theme.ui_font(8.5))
-        ticks = x.ticks(90.0)
-        for value in ticks:
+        """Lines at round times through all bands, and these times below ``bottom``."""
+        for value in x.ticks(90.0):
             at = round(x.px(value)) + 0.5
-            painter.setPen(QPen(mix(theme.surface, theme.muted, 0.16), 1.0))
+            painter.setPen(QPen(mix(self.theme.surface, self.theme.muted, 0.16), 1.0))
             painter.drawLine(QPointF(at, area.top() + HEAD), QPointF(at, bottom))
-            painter.setPen(theme.muted)
-            text = fmt.microseconds(value) if value else "0"
-            left = min(at - 50, area.right() - 52 - painter.fontMetrics().horizontalAdvance(text) / 2)
-            painter.drawText(QRectF(left, bottom + 2, 100, 16), Qt.AlignmentFlag.AlignHCenter, text)
+        self._paint_times(painter, x, area.right(), bottom)
+
+    def _paint_times(self, painter: QPainter, x: Scale, right: float, top: float) -> None:
+        painter.setFont(self.theme.ui_font(8.5))
+        painter.setPen(self.theme.muted)
+        ticks = x.ticks(90.0)
+        size, unit = time_unit(x.high)
+        for value, plain in zip(ticks, in_unit(ticks, size), strict=True):
+            text = f"{plain} {unit}" if value else "0"
+            left = min(x.px(value) - 50, right - 52 - painter.fontMetrics().horizontalAdvance(text) / 2)
+            painter.drawText(QRectF(left, top + 2, 100, 16), Qt.AlignmentFlag.AlignHCenter, text)
+
+    def _paint_axis_in_sight(self, painter: QPainter, area: QRectF) -> None:
+        """The times once more at the lower edge of what is in sight, where the axis is scrolled out of it."""
+        edge = self.visibleRegion().boundingRect().bottom() + 1
+        if self._bands and edge < self._axis_top(area) + AXIS - 2:
+            strip = QRectF(area.left(), edge - AXIS, area.width(), AXIS)
+            painter.fillRect(strip, self.theme.surface)
+            painter.setPen(QPen(self.theme.border, 1.0))
+            painter.drawLine(QPointF(area.left() + _NAMES, strip.top()), QPointF(area.right() - 10, strip.top()))
+            self._paint_times(painter, self._scale(area), area.right(), strip.top())
+
+    def _axis_top(self, area: QRectF) -> float:
+        return area.top() + sum(band.height for band in self._bands) - GAP / 2
 
     def _paint_band(self, painter: QPainter, band: Band, x: Scale, top: float, area: QRectF) -> None:
         theme = self.theme
@@ -276,6 +294,8 @@ class Gantt(Chart):
             if shown.width() > _TEXT_FROM:
                 name = trace.events[int(lane.events[seen[places[i]]])].name
                 text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, int(shown.width() - 8))
+                if text != name and shown.width() < _PART_FROM:
+                    continue
                 painter.drawText(shown.adjusted(4, 0, -2, 0), Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_small(
@@ -293,6 +313,7 @@ class Gantt(Chart):
 
     def paint_hover(self, painter: QPainter, area: QRectF) -> None:
         """The event below the mouse, with the line between launch and kernel."""
+        self._paint_axis_in_sight(painter, area)
         if self._mouse is None or self._dragged:
             return
         found = self.event_at(self._mouse)

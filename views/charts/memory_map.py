@@ -14,7 +14,7 @@ from app.memory_plan import PlanRows, live_at, live_bytes, plan_rows
 from compiler.report import BufferPlan, Memory
 from views.canvas.primitives import ShapeBuffer
 from views.charts.chart import LEFT, Chart, draw_axes, draw_tip
-from views.charts.scale import Scale
+from views.charts.scale import Scale, tick_texts
 from views.charts.shapes import polygon, steps
 from views.look import format as fmt
 from views.look.theme import GROUP_COLORS, Theme, mix, soft
@@ -86,7 +86,7 @@ class MemoryMap(Chart):
         return top, QRectF(left, top.bottom() + 8, width, area.bottom() - top.bottom() - 28)
 
     def _x(self, box: QRectF) -> Scale:
-        return Scale(0.0, float(max(len(self._view.live), 1)), box.left(), box.right())
+        return Scale(0.0, float(max(len(self._view.live), 1)), box.left(), box.right(), whole=True)
 
     def _boxes(self, area: QRectF) -> Boxes:
         if self._laid_out is None or self._laid_out[0] != area:
@@ -139,9 +139,10 @@ class MemoryMap(Chart):
         painter.setPen(theme.muted)
         title = QRectF(map_box.left() - 60, map_box.top(), 52, 16)
         painter.drawText(title, Qt.AlignmentFlag.AlignRight, "storages")
-        for value in x.ticks(66.0):
+        ticks = [value for value in x.ticks(66.0) if value < len(live)]  # what ends there is no step
+        for value, text in zip(ticks, tick_texts(ticks), strict=True):
             where = QRectF(x.px(value) - 30, map_box.bottom() + 4, 60, 15)
-            painter.drawText(where, Qt.AlignmentFlag.AlignHCenter, f"{value:g}")
+            painter.drawText(where, Qt.AlignmentFlag.AlignHCenter, text)
         where = QRectF(map_box.left() - 60, map_box.bottom() + 4, 52, 15)
         painter.drawText(where, Qt.AlignmentFlag.AlignRight, "step")
 
@@ -173,6 +174,7 @@ class MemoryMap(Chart):
         painter.setFont(theme.ui_font(8.5))
         width = painter.fontMetrics().horizontalAdvance(text) + 4
         at = left - width - 4 if right + width + 8 > box.right() else right + 4
+        at = at if at >= box.left() else box.right() - width
         painter.setPen(theme.text)
         painter.drawText(QRectF(at, box.top() - 18, width, 16), Qt.AlignmentFlag.AlignVCenter, text)
 
@@ -280,7 +282,7 @@ class MemoryMap(Chart):
 
 
 def _unit(peak: float) -> tuple[float, str]:
-    for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+    for size, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
         if peak >= size:
             return size, name
     return 1.0, "B"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,7 +105,7 @@ class RooflineChart(Chart):
         theme = self.theme
         box = self._box(area)
         x, y = self._make_scales(target, box)
-        draw_axes(painter, theme, box, x, y, ("FLOPs for each byte", "FLOP/s"), y_text=_rate_text)
+        draw_axes(painter, theme, box, x, y, ("FLOPs for each byte", "FLOP/s"), y_texts=_rate_texts)
         self._paint_roofs(painter, target, box, x, y)
         left, top = self._places(area)
         size = np.round(self._cloud.radius * 2).astype(int)  # in half pixels, so that few dots differ
@@ -120,6 +121,7 @@ class RooflineChart(Chart):
             else:
                 dot = self._dot(color, measured, radius, painter.device().devicePixelRatioF())
                 painter.drawPixmap(at - QPointF(radius / 2 + 2, radius / 2 + 2), dot)
+        self._paint_names(painter, target, box, x, y)
 
     def _dot(self, color: int, measured: bool, radius: int, ratio: float) -> QPixmap:
         key = (color, measured, radius)
@@ -166,9 +168,10 @@ class RooflineChart(Chart):
         low = min(float(found.intensity.min()), 0.1) / 1.6
         high = max(float(found.intensity.max()), ridge) * 2.5
         floor = min(float(found.rate.min()), target.bandwidth_gbs * 1e9 * low) / 1.6
+        ceiling = max(target.tflops_fp16 * 1e12 * 2.6, float(found.rate.max()) * 1.6)
         return (
             Scale(low, high, box.left(), box.right(), log=True),
-            Scale(floor, target.tflops_fp16 * 1e12 * 4.0, box.bottom(), box.top(), log=True),
+            Scale(floor, ceiling, box.bottom(), box.top(), log=True),
         )
 
     def _paint_roofs(self, painter: QPainter, target: Target, box: QRectF, x: Scale, y: Scale) -> None:
@@ -176,27 +179,43 @@ class RooflineChart(Chart):
         bandwidth = target.bandwidth_gbs * 1e9
         painter.save()
         painter.setClipRect(box)
-        roofs = [(target.tflops_fp16, "half precision, tensor cores"), (target.tflops_fp32, "float32")]
-        ridge = roofs[0][0] * 1e12 / bandwidth
+        ridge = target.tflops_fp16 * 1e12 / bandwidth
         painter.setPen(QPen(theme.text, 1.6))
         start = QPointF(x.px(x.low), y.px(bandwidth * x.low))
         painter.drawLine(start, QPointF(x.px(ridge), y.px(bandwidth * ridge)))
-        painter.setFont(theme.ui_font(8.5))
-        for number, (tflops, name) in enumerate(roofs):
-            if tflops <= 0:
-                continue
-            from_x = x.px(tflops * 1e12 / bandwidth)
+        for number, (tflops, _) in enumerate(_roofs(target)):
             at = y.px(tflops * 1e12)
             painter.setPen(QPen(theme.text if number == 0 else theme.muted, 1.6 if number == 0 else 1.2))
-            painter.drawLine(QPointF(from_x, at), QPointF(box.right(), at))
-            text = f"{tflops:,.0f} TFLOP/s {name}"
-            width = painter.fontMetrics().horizontalAdvance(text)
-            where = QRectF(box.right() - 6 - width, at - 17, width, 15)
-            painter.fillRect(where.adjusted(-2, 0, 2, -1), theme.surface)  # the sloping roof may pass below it
-            painter.setPen(theme.muted)
-            painter.drawText(where, Qt.AlignmentFlag.AlignRight, text)
+            painter.drawLine(QPointF(x.px(tflops * 1e12 / bandwidth), at), QPointF(box.right(), at))
+        painter.setFont(theme.ui_font(8.5))
         self._paint_bandwidth(painter, target, start, QPointF(x.px(ridge), y.px(bandwidth * ridge)))
         painter.restore()
+
+    def _paint_names(self, painter: QPainter, target: Target, box: QRectF, x: Scale, y: Scale) -> None:
+        """Each flat roof's rate at its right end, where the fewest units are and the slope does not pass."""
+        painter.setFont(self.theme.ui_font(8.5))
+        painter.setPen(self.theme.muted)
+        left, top = x.pixels(self._cloud.intensity), y.pixels(self._cloud.rate)
+        radius = self._cloud.radius
+        bandwidth = target.bandwidth_gbs * 1e9
+        veil = QColor(self.theme.surface)
+        veil.setAlphaF(0.75)
+        for tflops, name in _roofs(target):
+            text = f"{tflops:,.0f} TFLOP/s {name}"
+            width = painter.fontMetrics().horizontalAdvance(text)
+
+            def covers(where: QRectF) -> float:
+                inside = (left + radius > where.left()) & (left - radius < where.right())
+                inside &= (top + radius > where.top()) & (top - radius < where.bottom())
+                slope = [x.px(y.value(at) / bandwidth) for at in (where.top(), where.bottom())]
+                crossed = min(slope) < where.right() and max(slope) > where.left()
+                return float(inside.sum()) + (1000.0 if crossed else 0.0)
+
+            at = y.px(tflops * 1e12)
+            places = [QRectF(box.right() - 4 - width, at + below, width, 15) for below in (-17, 3, -28, 24)]
+            place = min(places, key=covers)
+            painter.fillRect(place.adjusted(-3, 1, 2, 0), veil)  # a unit below it does not strike it through
+            painter.drawText(place, Qt.AlignmentFlag.AlignRight, text)
 
     def _paint_bandwidth(self, painter: QPainter, target: Target, start: QPointF, end: QPointF) -> None:
         """Its figure along the sloping roof, above it, where no unit can be."""
@@ -237,6 +256,12 @@ class RooflineChart(Chart):
         self.update()
 
 
+def _roofs(target: Target) -> list[tuple[float, str]]:
+    """(TFLOP/s, name) of the flat roofs that are known, the highest first."""
+    found = [(target.tflops_fp16, "half precision, tensor cores"), (target.tflops_fp32, "float32")]
+    return [(tflops, name) for tflops, name in found if tflops > 0]
+
+
 def point_lines(point: Point) -> list[str]:
     """A unit's facts on the plot."""
     kind = "measured" if point.time.measured else "estimated"
@@ -244,12 +269,11 @@ def point_lines(point: Point) -> list[str]:
     lines.append(f"roof {fmt.microseconds(point.roof_us)}, {point.bound}-bound")
     lines.append(f"{fmt.size(point.bytes)}, {fmt.flops(point.flops)}, {point.intensity:.3g} FLOP/B")
     if point.time.measured:
-        lines.append(f"{point.share_of_roof:.0%} of the roof, {fmt.microseconds(point.wasted_us)} beyond it")
+        lines.append(f"{fmt.share(point.share_of_roof)} of the roof, {fmt.microseconds(point.wasted_us)} beyond it")
     return lines
 
 
-def _rate_text(value: float) -> str:
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size * 0.999:
-            return f"{value / size:g} {unit}"
-    return f"{value:g}"
+def _rate_texts(values: Sequence[float]) -> list[str]:
+    units = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
+    found = [next(one for one in units if value >= one[0] * 0.999) for value in values]
+    return [f"{value / (size or 1.0):,g} {unit}".strip() for value, (size, unit) in zip(values, found, strict=True)]

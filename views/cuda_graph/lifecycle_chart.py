@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QPainter, QPen
+from PySide6.QtGui import QFont, QPainter, QPen, QResizeEvent
 
 from compiler.report import CudaGraph
 from views.charts.chart import Chart
 from views.look import format as fmt
 from views.look.theme import Theme, mix
 
-_STEP_WIDTH = 128.0
+_LEAST_WIDTH, _WIDTH = 112, 190  # pixels of a column, which figures and stations share
+_FIGURE, _GAP, _STEPS = 56, 18, 62  # heights of a row of figures, of what is below all of them, of the stations
 
 
 def lifecycle(graph: CudaGraph) -> list[tuple[str, float]]:
@@ -47,7 +48,7 @@ def headlines(graph: CudaGraph) -> list[tuple[str, str]]:
 
 
 def _percent(share: float) -> str:
-    return "100 %" if share >= 0.9995 else f"{share * 100:.1f} %"
+    return "100%" if share >= 0.9995 else f"{share:.1%}"
 
 
 class LifecycleChart(Chart):
@@ -56,7 +57,6 @@ class LifecycleChart(Chart):
     def __init__(self, theme: Theme) -> None:
         super().__init__("CUDA Graph lifecycle", theme)
         self._graph = CudaGraph()
-        self.setFixedHeight(136)
 
     def set_graph(self, graph: CudaGraph) -> None:
         """Show another graph's facts."""
@@ -64,17 +64,33 @@ class LifecycleChart(Chart):
         texts = [f"{figure} {what}." for figure, what in headlines(graph)]
         texts += [f"{step} {fmt.milliseconds(ms)}." for step, ms in lifecycle(graph)]
         self.setAccessibleDescription(" ".join(texts))
+        self._take_height()
         self.redraw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Figures that do not fit beside each other make another row."""
+        super().resizeEvent(event)
+        self._take_height()
+
+    def _take_height(self) -> None:
+        self.setFixedHeight(self._rows(self.width()) * _FIGURE + _GAP + _STEPS)
+
+    def _columns(self, width: float) -> int:
+        return max(1, min(len(headlines(self._graph)), int(width // _LEAST_WIDTH)))
+
+    def _rows(self, width: float) -> int:
+        return -(-len(headlines(self._graph)) // self._columns(width))
 
     def paint_base(self, painter: QPainter, area: QRectF) -> None:
         """Figures, then stations."""
         theme = self.theme
-        figures = headlines(self._graph)
-        width = area.width() / len(figures)
+        columns = self._columns(area.width())
+        width = min(area.width() / columns, _WIDTH)
         large = theme.ui_font(14.0)
         large.setWeight(QFont.Weight.DemiBold)
-        for number, (figure, what) in enumerate(figures):
-            box = QRectF(area.left() + number * width, area.top() + 2, width - 8, 52)
+        for number, (figure, what) in enumerate(headlines(self._graph)):
+            row, column = divmod(number, columns)
+            box = QRectF(area.left() + column * width, area.top() + 2 + row * _FIGURE, width - 8, _FIGURE - 4)
             painter.setFont(large)
             painter.setPen(theme.accent if number < 2 and self._graph.covered_time is not None else theme.text)
             painter.drawText(box, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop, figure)
@@ -82,17 +98,18 @@ class LifecycleChart(Chart):
             painter.setPen(theme.muted)
             wrap = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
             painter.drawText(box.adjusted(0, 24, 0, 8), wrap, what)
-        self._paint_steps(painter, QRectF(area.left(), area.top() + 74, area.width(), 58))
-
-    def _paint_steps(self, painter: QPainter, area: QRectF) -> None:
-        theme = self.theme
+        top = area.top() + self._rows(area.width()) * _FIGURE + _GAP
         steps = lifecycle(self._graph)
-        width = min(area.width() / len(steps), 190.0)
-        middle = area.top() + 10
+        self._paint_steps(painter, steps, QPointF(area.left(), top), min(width, area.width() / len(steps)))
+
+    def _paint_steps(self, painter: QPainter, steps: list[tuple[str, float]], corner: QPointF, width: float) -> None:
+        """Stations, each below a figure's column."""
+        theme = self.theme
+        middle = corner.y() + 10
         painter.setPen(QPen(theme.border, 2.0))
-        painter.drawLine(QPointF(area.left() + 6, middle), QPointF(area.left() + 6 + width * (len(steps) - 1), middle))
+        painter.drawLine(QPointF(corner.x() + 6, middle), QPointF(corner.x() + 6 + width * (len(steps) - 1), middle))
         for number, (step, ms) in enumerate(steps):
-            at = area.left() + 6 + number * width
+            at = corner.x() + 6 + number * width
             painter.setPen(Qt.PenStyle.NoPen)
             known = ms > 0
             painter.setBrush(theme.accent if known else mix(theme.surface, theme.muted, 0.4))

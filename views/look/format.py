@@ -57,7 +57,9 @@ def flops(value: float) -> str:
 
 
 def microseconds(value: float) -> str:
-    """A time given in microseconds, in the unit that suits it: "12.3 µs", "1.23 ms", "2.1 s"."""
+    """A time given in microseconds, in the unit that suits it: "2.10 ns", "12.3 µs", "1.23 ms", "2.10 s"."""
+    if 0 < abs(value) < 0.01:
+        return _scaled(value * 1000, ("ns",))
     return _scaled(value, ("µs", "ms", "s"))
 
 
@@ -79,6 +81,22 @@ def tensor(info: TensorInfo) -> str:
 def strides(info: TensorInfo) -> str:
     """A tensor's strides in elements: "(768, 1)"."""
     return f"({', '.join(map(str, info.stride))})" if info.stride else ""
+
+
+def ratio(value: float) -> str:
+    """How many times something is another: "310x", "1.94x"."""
+    if 0 < value < 0.005:
+        return "<0.01x"
+    if value >= 99.95:
+        return f"{value:,.0f}x"
+    return f"{value:.1f}x" if value >= 9.995 else f"{value:.2f}x"
+
+
+def share(part: float) -> str:
+    """A share of one as per cent: "64%"; what is there is never told as none, nor a part as all."""
+    if 0 < part < 0.005 or 0.995 <= part < 1:
+        return "<1%" if part < 0.5 else ">99%"
+    return f"{part:.0%}"
 
 
 def plural(value: int, noun: str, many: str = "") -> str:

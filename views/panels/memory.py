@@ -104,6 +104,7 @@ def memory_text(memory: Memory, index: RegionIndex) -> str:
     saved = sum(1 for buffer in memory.buffers if buffer.saved)
     made = fmt.plural(len(memory.buffers) - saved, "buffer") + (f" and {saved} saved by the forward" if saved else "")
     reused = sum(1 for buffer in memory.buffers if buffer.reuses)
+    taken = f"{fmt.count(reused)} of them take" if reused > 1 else "one of them takes" if reused else "none takes"
     step = int(live.argmax())
     peak = int(live[step])
     there = live_at(memory, step)
@@ -111,8 +112,8 @@ def memory_text(memory: Memory, index: RegionIndex) -> str:
     more = f" and {len(there) - 3} more" if len(there) > 3 else ""
     return (
         f"Planned, without parameters and inputs: peak {fmt.size(memory.peak_bytes)} for {made}, "
-        f"{fmt.size(memory.total_bytes)} without reuse; {reused} of them "
-        f"take over the storage of an earlier one. At the peak, step {step} ({step_name(index, step)}), "
+        f"{fmt.size(memory.total_bytes)} without reuse; {taken} "
+        f"over the storage of an earlier one. At the peak, step {step} ({step_name(index, step)}), "
         f"{fmt.size(peak)} is live: {largest}{more}.{order_text(memory)}"
     )
 

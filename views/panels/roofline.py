@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.roofline import Point
@@ -18,7 +19,7 @@ from views.selection.index import RegionIndex
 from views.tables.data_table import Column, DataTable, Record
 from views.widgets.basic import as_panel, label
 
-_TABLE_FROM = 700  # pixels of width from which the table has room beside the plot
+_TABLE, _WIDE_TABLE = 352, 520  # pixels of the table in a narrow panel, and in a wide one
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,17 @@ class RooflinePanel(QWidget):
                 Column("Of roof", 60, True, "Share of what the roof allows that is reached"),
             ],
         )  # fmt: skip
-        self.table.setFixedWidth(352)
+        self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.chosen.connect(self.unit_chosen)
         row.addWidget(self.table)
         column.addLayout(row, 1)
         self._content = WhenSeen(self)
         self._content.made.connect(self._show)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A wide panel has room for whole names."""
+        super().resizeEvent(event)
+        self.table.setFixedWidth(max(_TABLE, min(_WIDE_TABLE, self.width() * 3 // 10)))
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -117,7 +123,7 @@ def facts_text(points: list[Point], gpu: str) -> str:
 
 def _record(point: Point) -> Record:
     mark = "" if point.time.measured else "~"
-    share = f"{point.share_of_roof:.0%}" if point.time.measured else "–"
+    share = fmt.share(point.share_of_roof) if point.time.measured else "–"
     return Record(
         (point.unit, f"{mark}{fmt.microseconds(point.time.us)}", fmt.microseconds(point.roof_us), share),
         (point.unit, point.time.us, point.roof_us, point.share_of_roof if point.time.measured else None),

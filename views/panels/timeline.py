@@ -47,6 +47,7 @@ class TimelinePanel(QWidget):
         self._scroll.setAccessibleName("Timeline, scrolled")
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setWidget(self.gantt)
+        self._scroll.verticalScrollBar().valueChanged.connect(self.gantt.update)  # its axis stays in sight
         column.addWidget(self._scroll, 1)
         self._scroll.hide()
         self._content = WhenSeen(self)
@@ -115,7 +116,7 @@ def trace_sentence(trace: Trace) -> str:
     idle = max(0.0, 1.0 - busy_share(trace))
     before = first_launch(trace)
     late = f" from {fmt.microseconds(before)} on" if before > 0.02 * trace.span_us else ""
-    count = fmt.plural(len(launches), "launch").replace("launchs", "launches")
+    count = fmt.plural(len(launches), "launch", "launches")
     return (
         f"{fmt.microseconds(trace.span_us - before)}{late}, the GPU idles {idle:.0%}: {count} "
         f"({fmt.microseconds(submit)} of CPU) for {fmt.plural(work, 'GPU operation')}."

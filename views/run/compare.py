@@ -9,13 +9,14 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QVBoxLayout, QWidget
 from app.statistics import Comparison, compare_medians
 from views.background.jobs import Job
 from views.charts.chart import Chart
-from views.charts.scale import Scale, tick_text
+from views.charts.scale import Scale, in_unit, time_unit
 from views.look import format as fmt
 from views.look.theme import Theme, mix
 from views.run.record import RunRecord, mode_title
 from views.widgets.basic import ElidedLabel, label
 
 _ROW = 56.0
+_FOOT = 34.0  # ticks, and which side is which
 _MARGIN = 36  # half of a tick's text stands outside of the scale
 _FIGURES = ("CPU time to submit", "GPU time")
 
@@ -27,7 +28,11 @@ def sentence(a: str, b: str, found: Comparison) -> str:
         return f"No difference beyond noise: {found.confidence:.0%} interval {interval} holds zero."
     share = abs(found.difference) / found.median_a
     fast = found.median_a / found.median_b if found.median_b else 0.0
-    ratio = f", {fast:.3g}x as fast" if found.verdict == "faster" and fast >= 1.2 else f", {share:.1%}"
+    ratio = f", {share:.1%}"
+    if found.verdict == "faster" and fast >= 1.2:
+        ratio = f", {fmt.ratio(fast)} as fast"
+    elif found.verdict == "slower" and 0 < fast <= 0.5:
+        ratio = f", {fmt.ratio(1 / fast)} as long"
     return f"{mode_title(b)} is {found.verdict} by {_plain(found.difference)}{ratio} ({interval})."
 
 
@@ -66,16 +71,24 @@ class ComparePlot(Chart):
         reach = max(max(abs(one.low), abs(one.high)) for one in self._found.values()) * 1.15 or 1.0
         room = min(area.width() - 2 * _MARGIN, 760.0)
         x = Scale(-reach, reach, area.left() + _MARGIN, area.left() + _MARGIN + room)
-        height = max(_ROW, min(78.0, (area.height() - 22) / len(self._found)))
+        height = max(_ROW, min(78.0, (area.height() - _FOOT) / len(self._found)))
         for row, (figure, one) in enumerate(self._found.items()):
             place = QRectF(area.left(), area.top() + row * height, area.width(), height)
             self._paint_row(painter, figure, one, x, place)
         bottom = area.top() + height * len(self._found)
         painter.setFont(theme.ui_font(8.5))
         painter.setPen(theme.muted)
-        for value in x.ticks(90.0):
-            text = f"{tick_text(value)} µs" if value else "0"
-            painter.drawText(QRectF(x.px(value) - 50, bottom - 2, 100, 15), Qt.AlignmentFlag.AlignHCenter, text)
+        ticks = x.ticks(90.0)
+        size, unit = time_unit(reach)
+        for value, text in zip(ticks, in_unit(ticks, size), strict=True):
+            where = QRectF(x.px(value) - 50, bottom - 2, 100, 15)
+            painter.drawText(where, Qt.AlignmentFlag.AlignHCenter, f"{text} {unit}" if value else "0")
+        sides = QRectF(x.start, bottom + 13, x.end - x.start, 15)
+        name = f"{mode_title(self._modes[1])} is "
+        if 2 * painter.fontMetrics().horizontalAdvance(f"{name}slower →") + 20 > sides.width():
+            name = ""
+        painter.drawText(sides, Qt.AlignmentFlag.AlignLeft, f"← {name}faster")
+        painter.drawText(sides, Qt.AlignmentFlag.AlignRight, f"{name}slower →")
 
     def _paint_row(self, painter: QPainter, figure: str, one: Comparison, x: Scale, row: QRectF) -> None:
         theme = self.theme
@@ -84,7 +97,7 @@ class ComparePlot(Chart):
         strong.setWeight(QFont.Weight.DemiBold)
         painter.setFont(strong)
         painter.setPen(theme.text)
-        line = QRectF(x.start, row.top() + 2, row.width() - 30, 18)
+        line = QRectF(row.left(), row.top() + 2, row.width() - 30, 18)
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, figure)
         left = painter.fontMetrics().horizontalAdvance(figure) + 12
         painter.setFont(theme.ui_font(9.5))
@@ -119,7 +132,6 @@ class ComparePage(QWidget):
         row = QHBoxLayout()
         row.setSpacing(8)
         self.first, self.second = QComboBox(), QComboBox()
-        row.addSpacing(12)
         for box, name in ((self.second, "Mode to compare"), (self.first, "Mode to compare against")):
             box.setAccessibleName(name)
             box.setMinimumWidth(110)

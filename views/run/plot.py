@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 )
 
 from views.charts.chart import BOTTOM, LEFT, Chart, draw_axes, draw_legend, draw_tip
-from views.charts.scale import Scale
+from views.charts.scale import Scale, time_axis
 from views.charts.shapes import polygon
 from views.look import format as fmt
 from views.look.theme import Theme, mix
@@ -27,7 +27,7 @@ from views.run.facets import Curve, Facet, facets
 from views.run.record import RunRecord, Times, mode_title
 
 _HEAD = 24.0  # titles and keys above the plots
-_NAMES = 15.0  # more where modes follow one another
+_NAMES = 15.0  # more where modes follow one another, or each has its own plot
 _NEAR = 9.0  # pixels around an outlier's mark that count as on it
 _LEAST_SPAN = 20
 _ENOUGH = 2000
@@ -123,14 +123,15 @@ class RunPlot(Chart):
             box = QRectF(area.left() + LEFT + number * (width + gap), area.top() + self._head + 4, width, 0)
             box.setBottom(area.bottom() - BOTTOM)
             first, end = self._view or facet.span
-            x = Scale(first, max(end, first + _LEAST_SPAN if self._view else first + 100), box.left(), box.right())
+            end = max(end, first + _LEAST_SPAN if self._view else first + 100)
+            x = Scale(first, end, box.left(), box.right(), whole=True)
             made.append((box, x, Scale(low, high, box.bottom(), box.top(), self._log)))
         return made
 
     @property
     def _head(self) -> float:
         """Pixels above the plots: titles and keys, and the names of what begins at marks."""
-        return _HEAD + (_NAMES if any(facet.marks for facet in self._shown) else 0.0)
+        return _HEAD + (_NAMES if any(facet.marks or facet.color for facet in self._shown) else 0.0)
 
     # Painting
 
@@ -141,11 +142,12 @@ class RunPlot(Chart):
             painter.setPen(theme.muted)
             painter.drawText(area, Qt.AlignmentFlag.AlignCenter, "Start to see iterations as they come.")
             return
+        unit, texts = time_axis(self._limits[1], log=self._log)
         for number, (facet, (box, x, y)) in enumerate(zip(self._shown, self._boxes(area), strict=True)):
-            titles = ("iteration" if number == len(self._shown) - 1 else " ", "µs" if number == 0 else "")
-            self._paint_head(painter, facet, box)
+            titles = ("iteration" if number == len(self._shown) - 1 else " ", unit if number == 0 else "")
+            self._paint_head(painter, facet, box, is_first=number == 0)
             self._paint_shades(painter, facet, box, x)
-            draw_axes(painter, theme, box, x, y, titles)
+            draw_axes(painter, theme, box, x, y, titles, y_texts=texts)
             painter.save()
             painter.setClipRect(box.adjusted(-1, -5, 5, 1))
             for curve in facet.curves:
@@ -177,29 +179,29 @@ class RunPlot(Chart):
             return curve.values
         return curve.values[max(self._view[0] - curve.first, 0) : max(self._view[1] - curve.first, 0)]
 
-    def _paint_head(self, painter: QPainter, facet: Facet, box: QRectF) -> None:
+    def _paint_head(self, painter: QPainter, facet: Facet, box: QRectF, *, is_first: bool) -> None:
+        """The figure's or mode's name; the curves' keys stand once above all of them."""
         theme = self.theme
-        left, top = box.left(), box.top() - self._head - 1
-        if facet.title:
-            font = theme.ui_font(9.5)
-            font.setWeight(QFont.Weight.DemiBold)
-            painter.setFont(font)
-            if facet.color is not None:
-                painter.setBrush(facet.color)
-                painter.setPen(Qt.PenStyle.NoPen)
-                painter.drawRoundedRect(QRectF(left, top + 3.5, 9, 9), 2.5, 2.5)
-                left += 15
-            painter.setPen(theme.text)
-            metrics = QFontMetricsF(font)
-            # where it does not fit, its colour stands for it: the table beside has the names
-            fits = facet.color is None or metrics.horizontalAdvance(facet.title) <= box.right() - left
-            title = metrics.elidedText(facet.title if fits else "", Qt.TextElideMode.ElideRight, box.right() - left)
-            painter.drawText(QRectF(left, top, box.right() - left, 16), Qt.AlignmentFlag.AlignVCenter, title)
-            left += metrics.horizontalAdvance(title) + 18
-        else:
-            draw_legend(painter, theme, left, top, [(curve.title, curve.color) for curve in facet.curves])
-        if facet.color is not None and left + 90 < box.right():  # overlaid modes have their colours in the table
-            draw_legend(painter, theme, left, top, [(curve.figure, curve.color) for curve in facet.curves])
+        top = box.top() - self._head - 1
+        if is_first and (facet.color is not None or not facet.title):
+            draw_legend(painter, theme, box.left(), top, [(curve.title, curve.color) for curve in facet.curves])
+        if not facet.title:
+            return
+        left = box.left()
+        font = theme.ui_font(9.5)
+        font.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(font)
+        if facet.color is not None:
+            top += _NAMES
+            painter.setBrush(facet.color)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.drawRoundedRect(QRectF(left, top + 3.5, 9, 9), 2.5, 2.5)
+            left += 15
+        painter.setPen(theme.text)
+        # where a mode's name does not fit, its colour stands for it: the table beside has the names
+        width = QFontMetricsF(font).horizontalAdvance(facet.title)
+        if facet.color is None or width <= box.right() - left:
+            painter.drawText(QRectF(left, top, width + 2, 16), Qt.AlignmentFlag.AlignVCenter, facet.title)
 
     def _paint_shades(self, painter: QPainter, facet: Facet, box: QRectF, x: Scale) -> None:
         theme = self.theme

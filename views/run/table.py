@@ -8,6 +8,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
+from views.look import format as fmt
 from views.look.theme import Theme
 from views.run.facets import mode_color
 from views.run.record import MODE_TITLES, Row, mode_title
@@ -15,7 +16,7 @@ from views.tables.table_menu import add_table_menu, csv_text
 from views.tables.units_table import swatch
 
 Index = QModelIndex | QPersistentModelIndex
-COLUMNS = ("Mode", "CPU p50", "p90", "p99", "GPU p50", "p90", "p99", "Speedup")
+COLUMNS = ("Mode, times in µs", "CPU p50", "p90", "p99", "GPU p50", "p90", "p99", "Speedup")
 _WIDTHS = (140, 58, 48, 48, 60, 48, 48, 60)
 # columns that are left out below so many pixels of the panel, so that the plot keeps room
 _LEFT_OUT = ((780, (2, 3, 5, 6)), (1000, (2, 5)))
@@ -108,7 +109,7 @@ class RunTableModel(QAbstractTableModel):
         if row is None:
             return "–" if column in (1, 4, 7) else ""
         if column == len(COLUMNS) - 1:
-            return "–" if row.speedup is None else f"{row.speedup:.2f}x"
+            return "–" if row.speedup is None else fmt.ratio(row.speedup)
         return figure((*row.cpu, *row.gpu)[column - 1])
 
     def _changed(self) -> None:
@@ -175,9 +176,11 @@ class RunTable(QTableView):
 
 
 def figure(value: float) -> str:
-    """Microseconds in a column: four places at most."""
-    if value >= 10_000:
-        return f"{value / 1000:,.1f}k"
+    """Microseconds in a column: "5.6", "18,200", "854k"."""
+    if value >= 1e7:
+        return f"{value / 1e6:,.0f}M"
+    if value >= 1e5:
+        return f"{value / 1e3:,.0f}k"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
 
 

@@ -1,0 +1,169 @@
+"""What charts write: each text whole inside of the chart, and none over another, at any size and in any state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPointF, QRectF, QThreadPool
+from PySide6.QtGui import QFontMetricsF, QImage, QPainter
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.roofline import points
+from app.statistics import compare_medians
+from compiler.report import BufferPlan, CudaGraph, Memory, Report
+from tests.fake_reports import transformer_report
+from tests.fake_runs import lab_report
+from views.charts.chart import Chart
+from views.charts.gantt import Gantt
+from views.charts.memory_map import MemoryMap, memory_view
+from views.charts.roofline_chart import RooflineChart, cloud
+from views.cuda_graph.lifecycle_chart import LifecycleChart
+from views.look.theme import light
+from views.panels.timeline import TimelinePanel, _colors, bands_of
+from views.run.compare import ComparePlot
+from views.run.distribution import DistributionPlot
+from views.run.plot import RunPlot
+from views.run.record import RunRecord
+
+
+class Written(QPainter):
+    """Remembers where texts were written."""
+
+    def __init__(self, image: QImage) -> None:
+        super().__init__(image)
+        self.texts: list[tuple[str, QRectF]] = []
+
+    def drawText(self, *where: Any) -> None:
+        text = where[-1]
+        if isinstance(where[0], QPointF):
+            box = QFontMetricsF(self.font()).tightBoundingRect(text).translated(where[0])
+        else:
+            box = self.boundingRect(where[0], int(where[1]), text)
+            box.adjust(0, 2, 0, -2)  # a line's height is more than its letters'
+        if text:
+            self.texts.append((text, self.transform().mapRect(box)))
+        super().drawText(*where)
+
+
+def written(chart: Chart, width: int, height: int) -> list[tuple[str, QRectF]]:
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    with Written(image) as painter:
+        chart.paint_chart(painter, QRectF(0, 0, width, height))
+        return painter.texts
+
+
+def record_of(report: Report, factor: float) -> tuple[RunRecord, list[str]]:
+    record = RunRecord()
+    for number, one in enumerate(report.measurements):
+        scaled = [[value * factor * 10.0**number for value in values] for values in (one.cpu_samples, one.gpu_samples)]
+        record.add(one.mode, scaled[0][:5], scaled[1][:5], warmup=True)
+        record.add(one.mode, *scaled)
+    return record, [one.mode for one in report.measurements]
+
+
+def run_plot(layout: str, factor: float, *, log: bool = False) -> Chart:
+    chart = RunPlot(light())
+    chart.set_log(log)
+    chart.set_layout(layout)
+    chart.show_record(*record_of(lab_report(60), factor))
+    return chart
+
+
+def histogram(factor: float, *, log: bool = False) -> Chart:
+    chart = DistributionPlot(light())
+    chart.set_log(log)
+    chart.show_record(*record_of(lab_report(60), factor))
+    return chart
+
+
+def comparison(factor: float) -> Chart:
+    record, _ = record_of(lab_report(60), factor)
+    one, other = record.series("compiled").recorded, record.series("graph").recorded
+    found = {figure: compare_medians(one[i], other[i]) for i, figure in enumerate(("CPU time to submit", "GPU time"))}
+    chart = ComparePlot(light())
+    chart.show_found("compiled", "graph", {figure: one for figure, one in found.items() if one is not None})
+    return chart
+
+
+def memory(steps: int, bytes_: int) -> Chart:
+    plan = Memory([BufferPlan(f"b{i}", f"n{i}", bytes_ * (i + 1), i, i) for i in range(steps)], 1, 1)
+    chart = MemoryMap(light())
+    chart.set_view(memory_view(plan, lambda node: 0), lambda buffer: [], lambda step: "")
+    return chart
+
+
+def roofline(nodes: int, *, measured: bool) -> Chart:
+    report = lab_report(nodes) if measured else transformer_report(nodes)
+    chart = RooflineChart(light())
+    chart.set_cloud(cloud(list(points(report, report.regions[0])), {}), report.target)
+    return chart
+
+
+def timeline(lanes: int) -> Chart:
+    chart = Gantt(light())
+    chart.set_bands(bands_of(lab_report(lanes)), _colors(light()))
+    return chart
+
+
+def lifecycle() -> Chart:
+    chart = LifecycleChart(light())
+    chart.set_graph(
+        CudaGraph(
+            captured=True, nodes=12_345, partitions=12, covered_kernels=0.986, covered_time=0.994, captures=3,
+            recaptures={"an address moved": 2}, pool_bytes=50_300_000, warmup_ms=181.0, capture_ms=8.1,
+        )
+    )  # fmt: skip
+    return chart
+
+
+CHARTS: dict[str, Callable[[], Chart]] = {
+    **{f"{layout}-{factor}": lambda layout=layout, factor=factor: run_plot(layout, factor)
+       for layout in ("order", "overlaid", "side") for factor in (1e-3, 1.0, 1e4)},
+    "order-log": lambda: run_plot("order", 1.0, log=True),
+    "histogram": lambda: histogram(1.0), "histogram-long": lambda: histogram(1e4),
+    "histogram-log": lambda: histogram(1.0, log=True),
+    "comparison": lambda: comparison(1.0), "comparison-long": lambda: comparison(1e4),
+    "memory-one": lambda: memory(1, 12_600_000), "memory-two": lambda: memory(2, 500),
+    "memory-many": lambda: memory(300, 1 << 32),
+    "roofline": lambda: roofline(300, measured=True), "roofline-estimated": lambda: roofline(120, measured=False),
+    "timeline": lambda: timeline(120), "lifecycle": lifecycle,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(330, 190), (480, 240), (1500, 460)], ids=["small", "middle", "large"])
+@pytest.mark.parametrize("name", CHARTS)
+def test_texts_are_whole_and_apart(qtbot: QtBot, name: str, size: tuple[int, int]) -> None:
+    chart = CHARTS[name]()
+    qtbot.addWidget(chart)
+    chart.resize(*size)
+    chart.show()
+    width, height = chart.width(), max(size[1], chart.minimumHeight())
+    texts = written(chart, width, height)
+    assert texts
+    room = QRectF(-1, -1, width + 2, height + 2)
+    for text, box in texts:
+        assert room.contains(box), f"'{text}' is cut"
+    for (one, a), (other, b) in combinations(texts, 2):
+        common = a.intersected(b)
+        assert common.width() < 1.5 or common.height() < 1.5, f"'{one}' and '{other}' are written over each other"
+
+
+def test_times_stay_in_sight_where_a_timeline_is_scrolled(qtbot: QtBot) -> None:
+    panel = TimelinePanel(light())
+    qtbot.addWidget(panel)
+    panel.resize(700, 150)
+    panel.show()
+    panel.set_report(lab_report(120))
+    QThreadPool.globalInstance().waitForDone(10_000)
+    QApplication.processEvents()
+    gantt = panel.gantt
+    edge = gantt.visibleRegion().boundingRect().bottom()
+    assert edge < gantt.height() - 30, "the chart is higher than what is in sight of it"
+    image = QImage(gantt.size(), QImage.Format.Format_RGB32)
+    with Written(image) as painter:
+        gantt.paint_hover(painter, QRectF(gantt.rect()))
+        assert next(text for text, box in painter.texts if box.bottom() <= edge + 1) == "0"
