@@ -336,7 +336,8 @@ def clamp(scope: Scope, x: Lazy, *limits: Any, min: Any = None, max: Any = None)
     else:
         low = limits[0] if limits else min
         high = limits[1] if len(limits) > 1 else max
-    operands = [x, *(limit for limit in (low, high) if limit is not None)]
+    limits = tuple(limit for limit in (low, high) if limit is not None)
+    _check_limits(scope, *limits)
 
     def body(dtype: torch.dtype, value: Value, *bounds: Value) -> Value:
         names = [name for name, limit in (("maximum", low), ("minimum", high)) if limit is not None]
@@ -344,17 +345,25 @@ def clamp(scope: Scope, x: Lazy, *limits: Any, min: Any = None, max: Any = None)
             value = op(name, dtype, value, bound)
         return value
 
-    return elementwise(scope, body, KIND.DEFAULT, operands)
+    return elementwise(scope, body, KIND.DEFAULT, (x, *limits))
+
+
+def _check_limits(scope: Scope, *limits: Any) -> None:
+    """Refuse a limit that the result's dtype cannot hold, such as -1 for uint8.
+
+    Up to torch 2.14 it is wrapped (255) or an error, from 2.15 on it limits nothing or is an error: ATen knows.
+    """
+    dtype = scope.output.dtype
+    if not dtype.is_floating_point and dtype is not torch.bool:
+        held = torch.iinfo(dtype)
+        if any(isinstance(limit, int | float) and not held.min <= limit <= held.max for limit in limits):
+            raise NotLowered(f"a limit that {str(dtype).removeprefix('torch.')} cannot hold")
 
 
 @lower(aten.hardtanh)
 def hardtanh(scope: Scope, x: Lazy, low: float = -1, high: float = 1) -> Lazy:
     """x held between ``low`` and ``high``."""
-    return clamp_between(scope, x, low, high)
-
-
-def clamp_between(scope: Scope, x: Lazy, low: float, high: float) -> Lazy:
-    """x held between two numbers."""
+    _check_limits(scope, low, high)
 
     def body(dtype: torch.dtype, v: Value) -> Value:
         return op("minimum", dtype, op("maximum", dtype, v, const(low, dtype)), const(high, dtype))

@@ -361,6 +361,14 @@ def test_large_integers_keep_every_digit() -> None:
     check(lambda x: [x + 1, x * 2, x // 3, x % 7, x.abs(), x.clamp(-(2**40), 2**40)], x)
 
 
+def test_a_limit_that_the_dtype_cannot_hold_is_left_to_aten() -> None:
+    """torch 2.14 takes -1 for 255 in uint8, torch 2.15 for no limit; inside the dtype's range kernels do it."""
+    x = torch.tensor([0, 1, 2, 3, 250, 255], dtype=torch.uint8)
+    region = check(lambda x: [x.clamp(-1, 2), aten.clamp_min.default(x, -1), aten.clamp.default(x, -1)], x)
+    assert not launches(region)
+    assert len(launches(check(lambda x: [x.clamp(0, 255), aten.clamp_max.default(x, 2)], x))) == 1
+
+
 def test_every_registered_op_is_in_a_table() -> None:
     """A new rule comes with a test: these tables or one of the named tests above hold every op of the family."""
     elsewhere = {
