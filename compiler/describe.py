@@ -13,7 +13,7 @@ from compiler.codegen.compile import CompiledKernel
 from compiler.ir import Extern
 from compiler.lowering.symbols import example, torch_expr
 from compiler.partitions import refused_steps, split
-from compiler.provenance import provenance_of
+from compiler.provenance import provenance_of, with_forward
 from compiler.region import CompiledRegion, KernelLibrary, kind_of, launch_counts
 from compiler.schedule import Launch
 from compiler.sizes import Size
@@ -115,7 +115,7 @@ def describe_node(node: torch.fx.Node, region_kind: str) -> r.Node:
         inputs,
         _arguments(node),
         outputs,
-        provenance_of(node),
+        with_forward(provenance_of(node), node) if kind is r.NodeKind.CALL else provenance_of(node),
         flops_of(node),
         moved,
         _origin(node),

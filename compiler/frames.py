@@ -11,6 +11,7 @@ from compiler.report import SourceLine
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _RESUMED = re.compile(r"^torch_dynamo_resume_in_(?P<name>.+)_at_\d+$")
+_MODULES = re.compile(r"[/\\]nn[/\\]modules[/\\]\w+\.py$")
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
 
@@ -38,6 +39,11 @@ def is_torchs(file: str) -> bool:
     """Whether a file is part of torch: of the one here, or of one installed where the text was written."""
     own = torch_folder()
     return bool(_INSTALLED.search(file)) or (own is not None and file.startswith(str(own)))
+
+
+def is_torchs_module(file: str) -> bool:
+    """Whether a file is one of those in which torch defines its modules."""
+    return bool(_MODULES.search(file)) and is_torchs(file)
 
 
 @cache

@@ -9,6 +9,7 @@ import pytest
 
 from app.sources.files import own_text
 from app.worker.paths import make_portable, portable_file, user_sources
+from compiler.frames import torch_folder
 from compiler.report import (
     CudaGraph,
     GraphBreak,
@@ -72,6 +73,20 @@ def test_a_report_keeps_the_texts_of_the_users_files_only_and_names_all_portably
     assert report.regions[0].wrapper == report.kernels[0].source == f"# {example}:3"
     assert report.kernels[0].irs == {"ptx": f'.file 1 "{example}"'}
     assert str(ROOT) not in msgspec.json.encode(report).decode()
+
+
+def test_torchs_modules_are_kept_where_one_of_them_is_the_model() -> None:
+    folder = torch_folder()
+    if folder is None:
+        pytest.skip("torch is not installed")
+    module, other = (str(folder / "nn" / name) for name in ("modules/linear.py", "functional.py"))
+    provenance = Provenance([SourceLine(module, 1), SourceLine(other, 1)], exact=False)
+    region = Region("r", "inference", [Node("mm", NodeKind.CALL, "aten.mm.default", provenance=provenance)])
+    report = Report("fusescope", "x", TARGETS["h100"], regions=[region])
+    report.sources = user_sources(report, {})
+    make_portable(report)
+    assert report.sources == {"torch/nn/modules/linear.py": Path(module).read_text()}
+    assert report.regions[0].nodes[0].provenance.frames[0].file == "torch/nn/modules/linear.py"
 
 
 def test_own_text(tmp_path: Path) -> None:

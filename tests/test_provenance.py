@@ -7,8 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from compiler.frames import parse_stack
-from compiler.provenance import clean_path, module_of, provenance_of
-from compiler.report import SourceLine
+from compiler.pipeline import compile_model
+from compiler.provenance import clean_path, module_of, provenance_of, with_forward
+from compiler.report import NodeKind, Provenance, SourceLine
+from compiler.targets import resolve
 
 TRACE = f"""
   File "/home/me/model.py", line 12, in forward
@@ -94,3 +96,35 @@ def test_nodes_that_dynamo_captures_name_their_line_and_module() -> None:
 def test_a_node_without_a_trace_says_that_its_place_is_not_exact() -> None:
     graph = torch.fx.Graph()
     assert not provenance_of(graph.placeholder("x")).exact
+
+
+@pytest.mark.parametrize("compiler", ["fusescope", "inductor"])
+def test_a_model_that_is_one_of_torchs_modules_has_its_line(compiler: str) -> None:
+    """Dynamo keeps no frame of torch's own code, and such a model has no other: its forward is inferred."""
+    pytest.importorskip("triton", reason="kernels are Triton's")
+    model, x = nn.Sequential(nn.LayerNorm(64), nn.GELU()).eval(), torch.randn(4, 64)
+    report = compile_model(model, (x,), source="m", target=resolve("h100"), compiler=compiler).report
+    lines = {}
+    for node in report.regions[0].nodes:
+        if node.kind is NodeKind.CALL:
+            (line,) = node.provenance.frames
+            assert not node.provenance.exact
+            assert line.function == "forward"
+            assert line.code.startswith("def forward(self, input: Tensor)")
+            lines[node.provenance.module_type] = line.file
+    assert {kind: file.rsplit("/", 1)[-1] for kind, file in lines.items()} == {
+        "LayerNorm": "normalization.py",
+        "GELU": "activation.py",
+    }
+
+
+def test_a_frame_comes_before_a_forward_and_not_every_class_has_one() -> None:
+    node = torch.fx.Graph().placeholder("x")
+    node.meta["nn_module_stack"] = {"a": ("L['self']", "torch.nn.modules.linear.Linear")}
+    (line,) = with_forward(Provenance(), node).frames
+    assert line.file.endswith("linear.py")
+    known = Provenance([SourceLine("model.py", 3)])
+    assert with_forward(known, node) == known
+    for kind in ("my.module.Linear", int, "", "torch.nn.no.such.Class"):
+        node.meta["nn_module_stack"] = {"a": ("L['self']", kind)}
+        assert with_forward(Provenance(), node) == Provenance()

@@ -11,7 +11,12 @@ _MAX_BYTES = 1 << 20  # larger files are generated ones, not worth a place in a 
 
 def own_text(path: Path) -> str | None:
     """The text of a Python file; None where it is part of an installed package, too large or not there."""
-    if path.suffix != ".py" or not path.is_file() or installed_root(path) or path.stat().st_size > _MAX_BYTES:
+    return None if installed_root(path) else text_of(path)
+
+
+def text_of(path: Path) -> str | None:
+    """The text of a Python file; None where it is too large or not there."""
+    if path.suffix != ".py" or not path.is_file() or path.stat().st_size > _MAX_BYTES:
         return None
     return path.read_text(encoding="utf-8", errors="replace")
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from app.sources.files import as_written_and_resolved, installed_root, installed_roots, own_text
+from app.sources.files import as_written_and_resolved, installed_root, installed_roots, own_text, text_of
 from app.worker.client import main_script
+from compiler.frames import is_torchs_module
 from compiler.report import CudaGraph, GraphBreak, Guard, Provenance, Recompile, Report, SourceLine
 
 # Triton's cache keeps texts that another environment's installation is named in.
@@ -58,9 +59,12 @@ def portable_graph(facts: CudaGraph) -> CudaGraph:
 
 
 def user_sources(report: Report, files: dict[str, str]) -> dict[str, str]:
-    """``files`` and the text of every other file that the report's frames point into, except installed packages."""
+    """``files`` and the text of every other file that the report's frames point into.
+
+    Of installed packages only those with torch's modules are among them, where one of these is the model.
+    """
     names = {line.file for line in _lines(report)} - files.keys()
-    texts = {name: own_text(Path(name)) for name in sorted(names)}
+    texts = {name: (text_of if is_torchs_module(name) else own_text)(Path(name)) for name in sorted(names)}
     return files | {name: text for name, text in texts.items() if text is not None}
 
 

@@ -396,7 +396,7 @@ def _static(nodes: Sequence[r.Node]) -> set[str]:
 
 def _inferred(node: fx.Node, record: r.Node, graph: fx.GraphModule) -> r.Node:
     """A node that a pass of Inductor's made has no place in the user's code: take that of what it computes with."""
-    if record.provenance.frames or node.op != "call_function":
+    if record.provenance.exact or node.op != "call_function":
         return record
     from compiler.provenance import provenance_of
 
