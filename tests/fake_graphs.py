@@ -32,7 +32,8 @@ class FakeRecording:
         self.run = run
         self.arguments = list(arguments)
         self.patchable = patchable
-        self.result = list(run(list(arguments)))
+        self.written = list(run(list(arguments)))
+        self.result: Any = self.written
         self.facts = CudaGraph(captured=True, partitions=1, nodes=3)
         self.random = False
         self.replays = 1
@@ -41,7 +42,7 @@ class FakeRecording:
         self.replays += 1
         # Where an output is an argument's own memory the run has written it already.
         with torch.inference_mode():
-            for old, new in zip(self.result, self.run(list(self.arguments)), strict=True):
+            for old, new in zip(self.written, self.run(list(self.arguments)), strict=True):
                 if isinstance(old, torch.Tensor) and old.data_ptr() != new.data_ptr():
                     old.copy_(new)
 

@@ -63,7 +63,7 @@ def test_the_least_recently_used_graph_is_dropped() -> None:
     for x in (a, b, a, c, a, b):
         check(graphed, affine, [x, weight])
     # b was the oldest when c came, so only b was captured twice.
-    assert [tuple(recording.result[0].shape) for recording in recorder.recordings] == [(2,), (3,), (4,), (3,)]
+    assert [tuple(recording.written[0].shape) for recording in recorder.recordings] == [(2,), (3,), (4,), (3,)]
 
 
 def test_inputs_that_never_settle_stop_being_captured() -> None:

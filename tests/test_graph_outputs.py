@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ torch = pytest.importorskip("torch")
 
 from compiler.runtime.cuda_graph import GraphedRegion  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
-from tests.fake_graphs import FakeRecorder, affine, check, region  # noqa: E402
+from tests.fake_graphs import FakeRecorder, FakeRecording, affine, check, region  # noqa: E402
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """Garbage is collected where the test or what it tests asks for it, and nowhere else."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def test_outputs_are_the_graphs_memory_while_nobody_keeps_them() -> None:
@@ -19,7 +29,7 @@ def test_outputs_are_the_graphs_memory_while_nobody_keeps_them() -> None:
     inputs = [torch.randn(3, 4), torch.randn(4)]
     for _ in range(3):
         outputs = check(graphed, affine, inputs)
-        own = recorder.recordings[0].result
+        own = recorder.recordings[0].written
         assert [got.data_ptr() for got in outputs] == [tensor.data_ptr() for tensor in own]
         del outputs
     assert recorder.recordings[0].replays == 3
@@ -55,6 +65,58 @@ def test_an_output_kept_for_good_costs_one_more_capture() -> None:
     assert len(recorder.recordings) == 2
     assert recorder.recordings[1].replays == 5
     assert graphed.facts().recaptures == {"an output was kept": 1}
+
+
+@pytest.mark.parametrize("saved", [frozenset(), frozenset({0, 1})], ids=["returned", "saved"])
+@pytest.mark.usefixtures("no_collection")
+def test_outputs_that_only_garbage_holds_are_not_kept(saved: frozenset[int]) -> None:
+    graphed, recorder = region(affine, {1}, saved=saved)
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    cycle: list[Any] = [graphed([x, weight])]  # as Dynamo leaves the results of the call that it traced
+    cycle.append(cycle)
+    del cycle
+    for _ in range(3):
+        outputs = check(graphed, affine, [x, weight])
+        assert [got.data_ptr() for got in outputs] == [own.data_ptr() for own in recorder.recordings[0].written]
+        del outputs
+    assert [recording.replays for recording in recorder.recordings] == [4]
+    assert graphed.facts().skip_reasons == []
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_outputs_that_somebody_holds_make_no_more_than_one_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    collections: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda: collections.append(1))
+    graphed, _ = region(affine, {1}, saved=frozenset({0, 1}))
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    for _ in range(3):  # two forwards, then their backwards
+        first = graphed([x, weight])
+        second = graphed([x, weight])
+        del first, second
+    assert len(collections) == 1
+
+
+class Forgetful(FakeRecorder):
+    """Its graphs hold addresses of their inputs and nothing else, as the hardware's do."""
+
+    def record(self, *arguments: Any) -> FakeRecording:
+        recording = super().record(*arguments)
+        recording.arguments.clear()
+        recording.written, recording.run = [], lambda inputs: []
+        return recording
+
+
+def test_an_input_that_is_an_output_does_not_stay_alive() -> None:
+    pool = GraphPool(Forgetful())
+    before = GraphedRegion(lambda inputs: [inputs[0] * 2], frozenset(), pool=pool)
+    # As a forward that saves its input for the backward, and returns a part of it.
+    after = GraphedRegion(lambda inputs: [inputs[0] + 1, inputs[0], inputs[0][1:]], frozenset(), pool=pool)
+    x = torch.randn(3, 4)
+    for _ in range(3):
+        outputs = after(before([x]))
+        del outputs
+    for facts in (before.facts(), after.facts()):
+        assert (facts.captures, facts.skip_reasons) == (1, [])
 
 
 def test_a_forward_before_the_last_ones_backward_runs_plainly() -> None:

@@ -168,7 +168,7 @@ def test_sizes_are_rounded_up_to_buckets_and_numbers_stay(monkeypatch: pytest.Mo
             assert all(torch.equal(output, copy) for output, copy in kept)
             if samples != 5:
                 kept.clear()
-        assert {len(r.result[0]) for r in recorder.recordings} == {4, 8}
+        assert {len(r.written[0]) for r in recorder.recordings} == {4, 8}
         facts = regions[0].facts()
         assert [r.rule for r in facts.skip_reasons if r.rule != "kept_outputs"] == []
         (route,) = [route for route in facts.routes if route.route == "copied"]
@@ -188,7 +188,7 @@ def test_where_padding_would_change_numbers_each_size_has_its_graph(monkeypatch:
     for samples in (3, 5, 3):
         x = torch.randn(samples, 6)
         torch.testing.assert_close(call(x), function(x))
-    assert {len(r.result[0]) for r in recorder.recordings} == {3, 5}
+    assert {len(r.written[0]) for r in recorder.recordings} == {3, 5}
     (reason,) = [r for r in regions[0].facts().skip_reasons if r.rule == "not_padded"]
     assert reason.node
     assert reason.source is not None

@@ -32,6 +32,7 @@ class CapturedGraph:
         varying: positions whose layout or number may differ from call to call, with what they were at the capture.
         replays: how often it ran.
         held: calls in a row that found the outputs of the last ones held.
+        collected: whether garbage was collected because a call found them held.
         patched: input -> microseconds that its last patch took.
     """
 
@@ -58,6 +59,7 @@ class CapturedGraph:
         self.movable = movable
         self.replays = 0
         self.held = 0
+        self.collected = False
         self.patched: dict[int, float] = {}
         tensors = [index for index, value in enumerate(inputs) if isinstance(value, Tensor)]
         self.direct = [index for index in tensors if index not in self.copied]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
@@ -200,7 +201,12 @@ class GraphedRegion:
             self._note(self._refuse(inputs))
             return None
         variants = self._graphs.get(key, [])
-        held = [graph for graph in variants if self._accepts(graph, inputs) and self._pool.held_by(graph.number)]
+        held = self._held(variants, inputs)
+        if held and not held[0].collected:
+            # Once for a graph: what Dynamo leaves of tracing a call holds that call's tensors in reference cycles.
+            held[0].collected = True
+            gc.collect()
+            held = self._held(variants, inputs)
         results = self._replay_one(variants, inputs)
         if results is not None:
             self._graphs.move_to_end(key)
@@ -220,6 +226,10 @@ class GraphedRegion:
     def _accepts(self, graph: CapturedGraph, inputs: list[Any]) -> bool:
         takes = graph.takes(inputs, self._recorder.same_addresses)
         return takes and not parts_shared_memory(inputs, graph.copied, self._mutated)
+
+    def _held(self, graphs: Sequence[CapturedGraph], inputs: list[Any]) -> list[CapturedGraph]:
+        """The graphs that could serve the inputs if nobody held what they would overwrite."""
+        return [graph for graph in graphs if self._accepts(graph, inputs) and self._pool.held_by(graph.number)]
 
     def _retire(self, key: _Key, graph: CapturedGraph) -> bool:
         """Someone holds outputs that ``graph`` would overwrite. Copy such outputs from now on, and note it.
@@ -327,6 +337,7 @@ class GraphedRegion:
         outputs = OutputPlan(
             recorded.result, arguments, self._cloned, clone_all=self._clone_all, saved=self._saved
         )
+        recorded.result = None  # an input among the results would stay alive, and with it the graph that made it held
         movable = {
             index: places
             for index, use in enumerate(self._uses)
