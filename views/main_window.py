@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ from app.settings import Settings
 from app.sources.gallery import examples
 from compiler.report import Report
 from views.background.jobs import Job
-from views.background.turns import Turns
+from views.background.turns import Making, Turns
+from views.background.warm_up import import_anywhere, import_in_turns
 from views.compile.control import CompileControl, Request
 from views.compile.progress import ProgressPanel
 from views.compile.view import CompileView
@@ -64,6 +66,7 @@ class MainWindow(QMainWindow):
     """
 
     report_shown = Signal()
+    panels_made = Signal()
 
     def __init__(
         self,
@@ -86,6 +89,8 @@ class MainWindow(QMainWindow):
         DroppedFiles(self).dropped.connect(self.open_path)
         self.resize(1440, 900)
         self._panels: ReportPanels | None = None
+        self._making: Making[ReportPanels] | None = None
+        self._when_made: Step | None = None  # who waits for the panels
         self._preparing: Job | Turns | None = None
         self._loaded: Report | None = None  # the one whose model the worker holds
         self.bridge = WorkerBridge(client_factory, self)
@@ -193,16 +198,37 @@ class MainWindow(QMainWindow):
 
     @property
     def _report_panels(self) -> ReportPanels:
-        """Imported at the first question, so that the window opens without them."""
+        """Made in turns once the window is open; who asks for them before has to wait."""
         if self._panels is None:
-            from views.window.report_panels import make_report_panels
-
-            self._panels = made = make_report_panels(self, self.dialogs, lambda: self._loaded)
-            self._stack.addWidget(made.workspace.graph)
-            made.workspace.graph.view_history_changed.connect(self._enable_view_actions)
-            made.numerics.checked.connect(self._numerics_checked)
-            self._enable_report_actions(self.shows_report)
+            self._make_panels().finish()
+        assert self._panels is not None
         return self._panels
+
+    def _make_panels(self) -> Making[ReportPanels]:
+        """Begin to make the panels, a step in each turn of the event loop."""
+        if self._making is None:
+            self._making = Making(self._panels_in_turns(), self)
+            self._making.made.connect(self._take_panels)
+            self._making.start()
+        return self._making
+
+    def _panels_in_turns(self) -> Generator[object, None, ReportPanels]:
+        yield from import_in_turns()
+        from views.window.report_panels import report_panels_in_turns
+
+        return (yield from report_panels_in_turns(self, self.dialogs, lambda: self._loaded))
+
+    def _take_panels(self, made: ReportPanels) -> None:
+        self._panels = made
+        self._making = None
+        self._stack.addWidget(made.workspace.graph)
+        made.workspace.graph.view_history_changed.connect(self._enable_view_actions)
+        made.numerics.checked.connect(self._numerics_checked)
+        self._enable_report_actions(self.shows_report)
+        waiting, self._when_made = self._when_made, None
+        if waiting is not None:
+            waiting()
+        self.panels_made.emit()
 
     @property
     def shows_report(self) -> bool:
@@ -299,10 +325,17 @@ class MainWindow(QMainWindow):
             self.show_start_page()
 
     def _fill(self, document: Document, layouts: dict[str, bytes]) -> None:
-        """Show a document: a small one at once, a large one in turns, when its look-ups are made on another thread."""
+        """Show a document: a small one at once, a large one in turns, when its look-ups are made on another thread.
+
+        All of that once the panels are there.
+        """
+        self._stop_preparing()
+        if self._panels is None:
+            self._when_made = partial(self._fill, document, layouts)
+            self._make_panels()
+            return
         from views.selection.index import indexes_of
 
-        self._stop_preparing()
         report = document.report
         if sum(len(region.nodes) for region in report.regions) <= _AT_ONCE:
             document.indexes = document.indexes or indexes_of(report)
@@ -317,6 +350,7 @@ class MainWindow(QMainWindow):
             self._preparing = job.start()
 
     def _stop_preparing(self) -> None:
+        self._when_made = None
         if self._preparing is not None:
             self._preparing.cancel()
             self._preparing = None
@@ -432,13 +466,19 @@ class MainWindow(QMainWindow):
         super().showEvent(event)
         if self._start_worker and not self.bridge.is_started:
             QTimer.singleShot(_AFTER_PAINT_MS, self, self.bridge.start)
-        QTimer.singleShot(_AFTER_PAINT_MS, self, lambda: self.workspace)
+        if self._panels is None and self._making is None:
+            job = Job(lambda cancelled: import_anywhere(), self)
+            job.done.connect(lambda _: self._make_panels() if self._panels is None else None)
+            QTimer.singleShot(_AFTER_PAINT_MS, self, job.start)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes, remember the arrangement, end the worker."""
         if not self.session.may_leave():
             event.ignore()
             return
+        if self._making is not None:
+            self._making.cancel()
+            self._making = None
         if self._panels is not None:
             self.workspace.panels.run.stop()
             self.workspace.graph.cancel_jobs()

@@ -56,7 +56,7 @@ def write_svg(session: Session, path: Path) -> None:
     _draw_offscreen()
     from app.layout import layout_region
     from views.app import make_application
-    from views.canvas import GraphCanvas
+    from views.canvas.canvas import GraphCanvas
     from views.look.theme import light
 
     region = session.report.regions[0]

@@ -23,8 +23,9 @@ from app.layout.module_layouts import ModuleLayouts
 from app.overlays import LEVELS, Overlay
 from compiler.report import Region
 from tests.fake_reports import transformer_region
-from views.canvas import GraphCanvas, Minimap
 from views.canvas.camera import Camera, fitted
+from views.canvas.canvas import GraphCanvas
+from views.canvas.minimap import Minimap
 
 WIDTH, HEIGHT, FRAMES = 1600, 1000, 90
 

@@ -1,5 +1,7 @@
 """Opens a session of 100 MB and walks over every panel, watching how long the GUI thread is busy at a stretch.
 
+Each run is a process of its own, so that everything is a first time.
+
     python -m tests.benchmarks.bench_open FILE.fscope [-o FOLDER] [--runs 3]
 
 FILE is made first where it is missing (half a minute). Interactive is when the report is on screen, its graph is laid
@@ -25,7 +27,8 @@ from PySide6.QtTest import QTest
 
 from app.session import save_session
 from tests.benchmarks.big_session import big_report
-from tests.benchmarks.driving import click, key, make_window, move, settle, wait, wheel
+from tests.benchmarks.driving import click, key, move, settle, show_window, wait, wheel
+from tests.benchmarks.fresh import fresh
 from tests.benchmarks.heartbeat import Blocks, Heartbeat
 from views.main_window import MainWindow
 
@@ -35,9 +38,15 @@ CTRL, ALT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier
 
 def open_once(file: Path) -> tuple[dict[str, float], dict[str, Blocks]]:
     """Milliseconds to each state after opening, and the blocks of each step of the walk."""
-    window = make_window(*_SIZE)
+    window = show_window(*_SIZE)
     heart = Heartbeat(window)
     times, steps = {}, {}
+    made: list[bool] = []
+    window.panels_made.connect(lambda: made.append(True))
+    with heart.watch() as blocks:
+        wait(lambda: bool(made))
+        settle(0.2)
+    steps["make the panels, after the first window"] = blocks
     laid_out: list[str] = []
     window.workspace.graph.laid_out.connect(laid_out.append)
     shown: list[float] = []
@@ -127,7 +136,7 @@ def main() -> int:
     options = parser.parse_args()
     if not options.file.exists():
         save_session(options.file, big_report())
-    runs = [open_once(options.file) for _ in range(options.runs)]
+    runs = fresh(open_once, (options.file,), options.runs)
     machine = f"{os.cpu_count()} cores {platform.machine()}, Python {platform.python_version()}"
     size = options.file.stat().st_size / 1e6
     lines = [

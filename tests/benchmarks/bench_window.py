@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.benchmarks.fresh import environment
+
 RUNS = 7
 _FIRST_PAINT = """
 import sys
@@ -40,11 +42,9 @@ os._exit(0)
 
 def first_paint_ms(bytecode: str) -> float:
     """Process start until the start page is painted; ``bytecode`` is the folder that compiled modules are kept in."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment = {**kept, "PYTHONPYCACHEPREFIX": bytecode}
     command = [sys.executable, "-c", _FIRST_PAINT]
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(bytecode))
     if done.stdout != "painted":
         raise RuntimeError(done.stderr)
     return (time.perf_counter() - start) * 1e3

@@ -21,13 +21,19 @@ NONE = Qt.KeyboardModifier.NoModifier
 
 def make_window(width: int, height: int) -> MainWindow:
     """A window on screen, without a worker, with its panels made."""
+    window = show_window(width, height)
+    assert window.workspace is not None
+    settle(0.2)
+    return window
+
+
+def show_window(width: int, height: int) -> MainWindow:
+    """A window that has just come on screen, without a worker; its panels are made from now on."""
     make_application()
     window = MainWindow(WorkerClient, Settings(theme="light"), start_worker=False)
     window.resize(width, height)
     window.show()
     wait(lambda: window.isVisible())
-    assert window.workspace is not None
-    settle(0.2)
     return window
 
 

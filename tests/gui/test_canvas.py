@@ -18,8 +18,9 @@ from app.overlays import OVERLAYS
 from compiler.report import Region
 from tests.fake_reports import transformer_region
 from tests.fake_runs import lab_report
-from views.canvas import GraphCanvas, Minimap
 from views.canvas.camera import Camera, fitted
+from views.canvas.canvas import GraphCanvas
+from views.canvas.minimap import Minimap
 from views.graph.panel import GraphPanel
 from views.look import theme
 

@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from compiler.report import GraphBreak, Guard, Recompile, Report, SourceLine
 from compiler.targets import TARGETS
+from views.background.turns import finished
 from views.look.theme import light
 from views.panels.dynamo import DynamoPanel
 from views.tables.data_table import DataTable
@@ -25,6 +26,7 @@ def report(**fields: object) -> Report:
 
 def shown(qtbot: QtBot, found: Report) -> BottomPanel:
     panel = BottomPanel(light())
+    finished(panel.make_pages())
     qtbot.addWidget(panel)
     panel.resize(900, 300)
     panel.show()

@@ -1,26 +1,55 @@
-"""What a panel needs at its first use, made beforehand: imports, and the enums of painting."""
+"""What a report's panels need, made while the first page is looked at: imports, and classes that Qt's bindings make."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtWidgets import QScrollArea
 
-_LATER = ("numpy.ma", "views.find.palette")  # the first median, Ctrl+K
+# no Qt in these: another thread imports them
+_ANYWHERE = (
+    "numpy", "numpy.ma", "app.layout.module_layouts", "app.layout.group_tree", "app.overlays", "app.cones",
+    "app.finder", "app.statistics", "app.memory_plan", "app.capture_check", "app.source_heat", "app.program_lines",
+    "app.diff",
+)  # fmt: skip
+# classes of Qt are made, with their enums, when they are first named: each of these takes less than a frame
+_IN_TURNS = (
+    "views.selection.index", "views.canvas.curves", "views.canvas.scene", "views.canvas.palette",
+    "views.canvas.painting", "views.canvas.view", "views.canvas.tips", "views.canvas.export", "views.canvas.canvas",
+    "views.graph.head", "views.graph.panel", "views.tables.cells", "views.tables.data_table",
+    "views.tables.units_table", "views.code.glyphs", "views.code.text_view", "views.code.kernel",
+    "views.inspector.sections", "views.inspector.panel", "views.charts.chart", "views.run.plot", "views.run.panel",
+    "views.cuda_graph.topology_view", "views.cuda_graph.panel", "views.panels.timeline", "views.panels.memory",
+    "views.panels.roofline", "views.code.source", "views.code.programs", "views.refusals.panel",
+    "views.compare.panel", "views.panels.dynamo", "views.window.bottom_panel", "views.compare.control",
+    "views.window.report_panels", "views.find.palette",
+)  # fmt: skip
 
 
-def import_the_rest() -> None:
-    """Import them, on any thread."""
-    for name in _LATER:
+def import_anywhere() -> None:
+    """Import what knows no Qt, on any thread."""
+    for name in _ANYWHERE:
         importlib.import_module(name)
 
 
-def paint_once() -> None:
-    """In the GUI thread while nobody waits: the first fillRect makes enums of two hundred members, over a frame long.
+def import_in_turns() -> Iterator[None]:
+    """Import the panels in the GUI thread, one in each step.
 
     Not on another thread, for two that make the same enum at once would each have their own.
     """
+    for name in _IN_TURNS:
+        importlib.import_module(name)
+        yield
+
+
+def use_in_turns() -> Iterator[None]:
+    """What Qt's bindings make at a first use, in the GUI thread while nobody waits."""
     image = QImage(2, 2, QImage.Format.Format_ARGB32_Premultiplied)
     with QPainter(image) as painter:
-        painter.fillRect(QRectF(0.0, 0.0, 1.0, 1.0), QColor(0, 0, 0))
+        painter.fillRect(QRectF(0.0, 0.0, 1.0, 1.0), QColor(0, 0, 0))  # enums of two hundred members
+    yield
+    QScrollArea().viewport()  # the first widget that Qt made: every class that it might be of
+    yield

@@ -77,7 +77,8 @@ class CanvasView(QAbstractScrollArea):
 
     def set_theme(self, theme: Theme) -> None:
         """Draws in another theme."""
-        self._palette = CanvasPalette(theme)
+        if theme != self._palette.theme:
+            self._palette = CanvasPalette(theme)
         self._show_scene(self._scene)
 
     def fit(self) -> None:

@@ -67,6 +67,7 @@ class WorkerBridge(QObject):
         self._factory = factory
         self._client: Client | None = None
         self._next_id = 0
+        self.known: Ready | None = None  # what the worker said when it was ready last
         self._signals = (
             (Ready, self.ready),
             (StageStarted, self.stage_started),
@@ -119,6 +120,8 @@ class WorkerBridge(QObject):
 
     @Slot(object)
     def _dispatch(self, event: object) -> None:
+        if isinstance(event, Ready):
+            self.known = event
         for kind, signal in self._signals:
             if isinstance(event, kind):
                 signal.emit(event)

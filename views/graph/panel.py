@@ -17,7 +17,8 @@ from app.layout.module_tree import build_module_tree
 from app.overlays import Overlay, overlay
 from compiler.report import Region, Report
 from views.background.jobs import Job
-from views.canvas import GraphCanvas, Minimap
+from views.canvas.canvas import GraphCanvas
+from views.canvas.minimap import Minimap
 from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
 from views.graph.box_view import BoxView
@@ -65,7 +66,7 @@ class GraphPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        self.canvas = GraphCanvas()
+        self.canvas = GraphCanvas(theme=theme)
         self.modules, self.kernels = BoxView(self, build_module_tree), BoxView(self, build_group_tree)
         self._boxes = {"modules": self.modules, "kernels": self.kernels}
         self.head = head = GraphHead(theme)

@@ -30,7 +30,8 @@ class RunControl(QObject):
         self._has_samples = has_samples
         self._id = 0
         self._runs: dict[int, Report] = {}  # what each run runs; its records come when it has ended
-        self._has_gpu: bool | None = None  # None: the worker has not said yet
+        known = bridge.known
+        self._has_gpu = known.gpu is not None if known is not None else None  # None: the worker has not said yet
         self._report: Report | None = None
         self._loaded = False  # the worker holds the model of this report
         panel.start_requested.connect(self._start)

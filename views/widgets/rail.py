@@ -33,7 +33,7 @@ class RailButton(QPushButton):
     """A page's icon and name, with a number at the right where the page has something to count."""
 
     def __init__(self, title: str, icon_name: str, theme: Theme) -> None:
-        super().__init__()
+        super().__init__(title)
         self.title = title
         self._icon_name = icon_name
         self._count = 0
@@ -71,6 +71,8 @@ class RailButton(QPushButton):
 
     def show_name(self, on: bool) -> None:
         """Icon and name, or the icon alone."""
+        if on == self._names:
+            return
         self._names = on
         self.setText(self.title if on else "")
         self.setProperty("narrow", not on)
@@ -112,15 +114,16 @@ class Rail(QFrame):
         self._shape = (False, 0)
         self._room = QSize(10_000, 10_000)
 
-    def add_group(self, buttons: list[RailButton]) -> None:
-        """A group below those that are there."""
-        if self._groups:
+    def add(self, button: RailButton, *, begins_group: bool) -> None:
+        """A button below those that are there, of their last group or the first of another."""
+        if begins_group and self._groups:
             self._lines.append(line())
             self._lines[-1].setParent(self)  # a widget shown with no parent is a window
-        self._groups.append(buttons)
-        for button in buttons:
-            self._exclusive.addButton(button, len(self.buttons))
-            self.buttons.append(button)
+        if begins_group or not self._groups:
+            self._groups.append([])
+        self._groups[-1].append(button)
+        self._exclusive.addButton(button, len(self.buttons))
+        self.buttons.append(button)
         self._shape = (False, 0)
         self.arrange(self._room)
 
@@ -212,13 +215,10 @@ class RailStack(QWidget):
         row.addWidget(self._pages, 1)
         self.rail.chosen.connect(self.setCurrentIndex)
 
-    def add_pages(self, pages: list[tuple[QWidget, str, str]]) -> None:
-        """A group of pages: each widget with its title and icon."""
-        buttons = []
-        for widget, title, icon_name in pages:
-            self._pages.addWidget(widget)
-            buttons.append(RailButton(title, icon_name, self._theme))
-        self.rail.add_group(buttons)
+    def add_page(self, page: QWidget, title: str, icon_name: str, *, begins_group: bool = False) -> None:
+        """A page below those that are there, with its title and icon."""
+        self._pages.addWidget(page)
+        self.rail.add(RailButton(title, icon_name, self._theme), begins_group=begins_group)
         self.rail.check(self._pages.currentIndex())
 
     def set_rail_theme(self, theme: Theme) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import TypeVar
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -29,6 +30,7 @@ from views.window.feed import KEPT, REGION, REPORT, SELECTION, Feed
 from views.window.message_bar import Message
 
 _NO_MESSAGES = "No messages yet."
+Page = TypeVar("Page", bound=QWidget)
 
 
 class BottomPanel(RailStack):
@@ -41,37 +43,36 @@ class BottomPanel(RailStack):
     hovered = Signal(str, str)  # region ("" for the one shown), a unit or FX node under the mouse, "" for none
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        """Empty; ``make_pages`` fills it once it is where it is to be, for moving it then would take long."""
         super().__init__("Panels", theme, parent)
         self._feed = Feed()
         self._messages: list[Message] = []
-        self.run = RunPanel(theme)
-        self.timeline = TimelinePanel(theme)
-        self.cuda_graph = CudaGraphPanel(theme)
-        self.memory = MemoryPanel(theme)
-        self.roofline = RooflinePanel(theme)
-        self.source = SourcePanel(theme)
-        self.refusals = RefusalsPanel(theme)
-        self.compare = ComparePanel(theme)
-        self.stages = StagesPanel(theme)
-        self.programs = ProgramsPanel(theme)
-        self.dynamo = DynamoPanel(theme)
-        self.messages = ListPanel(theme, "Messages")
-        self.add_pages(
-            [(self.run, "Run", "play"), (self.timeline, "Timeline", "timeline"), (self.cuda_graph, "CUDA Graph", "gpu")]
-        )
-        self.add_pages(
-            [
-                (self.memory, "Memory", "memory"), (self.roofline, "Roofline", "roofline"),
-                (self.source, "Source", "code"),
-            ]
-        )  # fmt: skip
-        self.add_pages(
-            [
-                (self.refusals, "Refusals", "split"), (self.compare, "Compare", "columns"),
-                (self.stages, "Stages", "stages"), (self.dynamo, "Dynamo", "breaks"),
-            ]
-        )  # fmt: skip
-        self.add_pages([(self.programs, "Programs", "file"), (self.messages, "Messages", "info")])
+
+    def make_pages(self) -> Generator[None, None, None]:
+        """Make the panels one by one, and put each into its place in a step of its own."""
+        theme = self._theme
+        self.run = yield from self._made(RunPanel(theme), "Run", "play")
+        self.timeline = yield from self._made(TimelinePanel(theme), "Timeline", "timeline")
+        self.cuda_graph = yield from self._made(CudaGraphPanel(theme), "CUDA Graph", "gpu")
+        self.memory = yield from self._made(MemoryPanel(theme), "Memory", "memory", begins_group=True)
+        self.roofline = yield from self._made(RooflinePanel(theme), "Roofline", "roofline")
+        self.source = yield from self._made(SourcePanel(theme), "Source", "code")
+        self.refusals = yield from self._made(RefusalsPanel(theme), "Refusals", "split", begins_group=True)
+        self.compare = yield from self._made(ComparePanel(theme), "Compare", "columns")
+        self.stages = yield from self._made(StagesPanel(theme), "Stages", "stages")
+        self.dynamo = yield from self._made(DynamoPanel(theme), "Dynamo", "breaks")
+        self.programs = yield from self._made(ProgramsPanel(theme), "Programs", "file", begins_group=True)
+        self.messages = yield from self._made(ListPanel(theme, "Messages"), "Messages", "info")
+        self.messages.set_entries([], _NO_MESSAGES)
+        self._connect()
+
+    def _made(self, page: Page, title: str, icon: str, *, begins_group: bool = False) -> Generator[None, None, Page]:
+        yield
+        self.add_page(page, title, icon, begins_group=begins_group)
+        yield
+        return page
+
+    def _connect(self) -> None:
         self.current_changed.connect(lambda _: self._feed.catch_up(self.currentWidget()))
         self.timeline.unit_chosen.connect(self.unit_chosen)
         self.cuda_graph.unit_chosen.connect(self.unit_chosen)
@@ -88,7 +89,6 @@ class BottomPanel(RailStack):
         for joined in (self.timeline.gantt.unit_hovered, self.cuda_graph.topology.unit_hovered):
             joined.connect(lambda unit: self.hovered.emit(*_parts(unit)))
         self.refusals.node_hovered.connect(self.hovered)
-        self.messages.set_entries([], _NO_MESSAGES)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours everywhere."""

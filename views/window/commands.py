@@ -14,7 +14,7 @@ from views.window.message_bar import Message
 from views.window.start_page import samples
 
 if TYPE_CHECKING:
-    from views.canvas import GraphCanvas
+    from views.canvas.canvas import GraphCanvas
     from views.main_window import MainWindow
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from compiler.report import Report
-from views.background.jobs import Job
-from views.background.warm_up import import_the_rest, paint_once
+from views.background.warm_up import use_in_turns
 from views.compare.control import CompareControl
 from views.compile.numerics_control import NumericsControl
 from views.run.control import RunControl
 from views.window.start_page import samples
-from views.window.workspace import Workspace
+from views.window.workspace import Workspace, workspace_in_turns
 
 if TYPE_CHECKING:
     from views.main_window import MainWindow
@@ -30,11 +29,15 @@ class ReportPanels:
     numerics: NumericsControl
 
 
-def make_report_panels(window: MainWindow, dialogs: Dialogs, loaded: Callable[[], Report | None]) -> ReportPanels:
+def report_panels_in_turns(
+    window: MainWindow, dialogs: Dialogs, loaded: Callable[[], Report | None]
+) -> Generator[None, None, ReportPanels]:
     """The panels of ``window``, connected to it; ``loaded`` is the report whose model the worker holds."""
-    Job(lambda cancelled: import_the_rest(), window).start()
-    paint_once()
-    workspace = _workspace(window)
+    yield from use_in_turns()
+    workspace = yield from workspace_in_turns(window, window.theme)
+    yield
+    _connect(window, workspace)
+    yield
     panels = workspace.panels
     run = RunControl(window.bridge, panels.run, bool(samples()), window)
     run.measured.connect(window.session.touch)
@@ -50,9 +53,8 @@ def make_report_panels(window: MainWindow, dialogs: Dialogs, loaded: Callable[[]
     return ReportPanels(workspace, run, compare, numerics)
 
 
-def _workspace(window: MainWindow) -> Workspace:
+def _connect(window: MainWindow, made: Workspace) -> None:
     """The docks as they were left, with their places in the menus; messages told before are in their panel."""
-    made = Workspace(window, window.theme)
     made.docks.restore(window.settings.window_state)
     if state := window.settings.splitters.get("inspector"):
         made.inspector.splitter.restoreState(state)
@@ -69,4 +71,3 @@ def _workspace(window: MainWindow) -> Workspace:
     window.filters.follow(made.filters)
     made.region_changed.connect(window.toolbar.search.clear)
     made.graph.around_wanted.connect(lambda around: window.toolbar.search.setText(around.search))
-    return made

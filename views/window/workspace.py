@@ -5,6 +5,7 @@ Made after the first paint, because the graph brings numpy and is not needed for
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, Qt, Signal
@@ -30,18 +31,23 @@ class Workspace(QObject):
     message = Signal(object)  # Message
     region_changed = Signal()
 
-    def __init__(self, window: QMainWindow, theme: Theme) -> None:
+    def __init__(
+        self,
+        window: QMainWindow,
+        graph: GraphPanel,
+        units: UnitsPanel,
+        inspector: Inspector,
+        panels: BottomPanel,
+        docks: Docks,
+    ) -> None:
+        """Connects the panels, which ``workspace_in_turns`` makes."""
         super().__init__(window)
         self._report: Report | None = None
         self._indexes: dict[str, RegionIndex] = {}
         self.selection = SelectionModel(self)
         self.filters = FilterStack(self)
-        self.graph = GraphPanel(theme)
-        self.units = UnitsPanel(theme)
-        self.inspector = Inspector(theme)
-        self.panels = BottomPanel(theme)
-        self.docks = Docks(window, self.units, self.inspector, self.panels, theme)
-        self.docks.show(False)
+        self.graph, self.units, self.inspector, self.panels = graph, units, inspector, panels
+        self.docks = docks
         self._connect()
 
     @property
@@ -265,3 +271,19 @@ class Workspace(QObject):
     def _layout_failed(self, fault: Exception) -> None:
         text = f"The graph cannot be laid out: {type(fault).__name__}."
         self.message.emit(Message("error", text, "The other panels still work.", str(fault)))
+
+
+def workspace_in_turns(window: QMainWindow, theme: Theme) -> Generator[None, None, Workspace]:
+    """The workspace of ``window`` with its panels, each made in a step of its own."""
+    graph = GraphPanel(theme)
+    yield
+    units = UnitsPanel(theme)
+    yield
+    inspector = Inspector(theme)
+    yield
+    panels = BottomPanel(theme)
+    docks = Docks(window, units, inspector, panels, theme)
+    docks.show(False)
+    yield
+    yield from panels.make_pages()
+    return Workspace(window, graph, units, inspector, panels, docks)

@@ -1,0 +1,121 @@
+"""The panels of a report are made in turns once the window is open, or at once for who cannot wait."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Generator
+
+from PySide6.QtCore import QCoreApplication, QObject
+from pytestqt.qtbot import QtBot
+
+from app.worker.protocol import Ready
+from tests.fake_reports import transformer_report
+from tests.gui.conftest import ROOT, MakeWindow
+from views.background import warm_up
+from views.background.turns import Making, finished
+
+
+def three_steps(done: list[int]) -> Generator[None, None, str]:
+    for step in range(3):
+        done.append(step)
+        yield
+    return "thing"
+
+
+def test_a_turn_does_one_step(qtbot: QtBot) -> None:
+    done: list[int] = []
+    parent = QObject()
+    making = Making(three_steps(done), parent)
+    with qtbot.waitSignal(making.made) as told:
+        making.start()
+        assert done == [], "the first step comes in the next turn"
+        QCoreApplication.processEvents()
+        assert done == [0]
+    assert (done, told.args) == ([0, 1, 2], ["thing"])
+
+
+def test_who_cannot_wait_gets_the_rest_at_once(qtbot: QtBot) -> None:
+    done: list[int] = []
+    parent, made = QObject(), list[str]()
+    making = Making(three_steps(done), parent)
+    making.made.connect(made.append)
+    making.start()
+    QCoreApplication.processEvents()
+    making.finish()
+    assert (done, made) == ([0, 1, 2], ["thing"])
+    QCoreApplication.processEvents()
+    assert made == ["thing"], "and only once"
+    assert finished(three_steps([])) == "thing"
+
+
+def test_what_was_cancelled_is_not_made(qtbot: QtBot) -> None:
+    done: list[int] = []
+    parent, made = QObject(), list[str]()
+    making = Making(three_steps(done), parent)
+    making.made.connect(made.append)
+    making.start()
+    making.cancel()
+    QCoreApplication.processEvents()
+    assert (done, made) == ([], [])
+
+
+def test_the_panels_are_made_after_the_window_is_open(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    assert window._panels is None
+    qtbot.waitUntil(lambda: window._panels is not None, timeout=60_000)
+    assert window.workspace.panels.count() == 12
+    assert not window.shows_report
+
+
+def test_a_report_waits_for_the_panels_and_the_last_one_is_shown(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window, last = make_window(worker=False), transformer_report(120)
+    with qtbot.waitSignal(window.report_shown, timeout=60_000):
+        window.open_report(transformer_report(60), "one.py")
+        window.open_report(last, "two.py")
+        assert window._panels is None
+    assert window.workspace.graph.report is last
+
+
+def test_asking_for_the_panels_shows_the_report_that_waits(make_window: MakeWindow) -> None:
+    window = make_window(worker=False)
+    window.open_report(transformer_report(60), "one.py")
+    assert window.workspace.graph.report is window.session.report
+    assert window.shows_report
+
+
+def test_a_worker_that_was_ready_before_the_panels_is_known_to_them(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(gpu=True)
+    with qtbot.waitSignal(window.bridge.ready, timeout=60_000) as told:
+        window.bridge.start()
+    assert isinstance(told.args[0], Ready)
+    assert window.run_control._has_gpu is True
+
+
+def test_a_window_can_close_while_its_panels_are_made(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    qtbot.waitUntil(lambda: window._making is not None or window._panels is not None, timeout=60_000)
+    assert window.close()
+    assert window._making is None
+
+
+def test_what_another_thread_imports_knows_no_qt() -> None:
+    code = (
+        f"import sys, importlib\nfor name in {warm_up._ANYWHERE}: importlib.import_module(name)\n"
+        "print('PySide6' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_nothing_large_is_left_to_import_when_the_panels_are_made() -> None:
+    code = (
+        "import sys\nfrom views.app import make_application\nfrom views.background.warm_up import *\n"
+        "import_anywhere()\nlist(import_in_turns())\n"
+        "import views.main_window\nfrom app.settings import Settings\nfrom app.worker.client import WorkerClient\n"
+        "before = set(sys.modules)\nmake_application()\n"
+        "window = views.main_window.MainWindow(WorkerClient, Settings(), start_worker=False)\n"
+        "assert window.workspace\nprint(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if name.startswith(("views", "app", "numpy"))] == []
