@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QAccessible, QDragEnterEvent, QDropEvent, QImage
-from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLineEdit, QPlainTextEdit, QTreeWidget, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit, QTreeWidget, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.session import open_session, save_session
@@ -19,6 +19,8 @@ from app.sources.gallery import examples
 from compiler.report import Report
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import ROOT, Answers, MakeWindow, is_seen
+from views.code.code_view import CodeView
+from views.code.detail import Detail
 from views.inspector.sections import Table
 from views.look.theme import light
 from views.main_window import MainWindow
@@ -26,6 +28,7 @@ from views.screenshot import screenshot
 from views.selection.index import RegionIndex
 from views.tables.units_table import UnitsPanel
 from views.widgets.cards import Card
+from views.window.message_bar import Message
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -212,9 +215,29 @@ def test_failure_is_one_sentence_with_details_on_request(make_window: MakeWindow
     assert texts(window) == ["The model asks for more than there is."]
     buttons = {button.text(): button for button in window.messages.findChildren(QAbstractButton)}
     qtbot.mouseClick(buttons["Details"], LEFT)
-    detail = window.messages.findChild(QPlainTextEdit)
-    assert detail.isVisible()
-    assert detail.toPlainText() == "Traceback …"
+    detail = window.messages.findChild(Detail)
+    qtbot.waitUntil(lambda: is_seen(detail.viewport()), timeout=5_000)
+    assert detail.text == "Traceback …"
+    assert buttons["Details"].text() == "Hide details"
+    qtbot.mouseClick(buttons["Details"], LEFT)
+    assert not detail.isVisible()
+    panels = window.workspace.panels
+    panels.setCurrentWidget(panels.messages)
+    (more,) = [button for button in panels.messages.findChildren(QAbstractButton) if button.text() == "Details"]
+    qtbot.mouseClick(more, LEFT)
+    assert panels.messages.findChild(Detail).text == "Traceback …"
+
+
+def test_messages_on_screen_follow_the_theme(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(Settings(theme="light"), worker=False)
+    window.post(Message("error", "It cannot be compiled.", "", "Traceback …"))
+    (button,) = [one for one in window.messages.findChildren(QAbstractButton) if one.text() == "Details"]
+    qtbot.mouseClick(button, LEFT)
+    sign = window.messages.findChildren(QLabel)[0]
+    before, text = sign.pixmap().toImage(), window.messages.findChild(Detail).viewport().grab().toImage()
+    window.set_theme("dark")
+    assert sign.pixmap().toImage() != before
+    assert window.messages.findChild(Detail).viewport().grab().toImage() != text
 
 
 def test_unsafe_file_is_asked_about_and_sent_again(
@@ -389,7 +412,7 @@ def test_every_control_has_a_name_for_screen_readers(make_window: MakeWindow, qt
     window.workspace.select_unit(report.regions[0].groups[0].name)
     nameless = [
         widget
-        for kind in (QAbstractButton, QLineEdit, QComboBox, QPlainTextEdit)
+        for kind in (QAbstractButton, QLineEdit, QComboBox, CodeView)
         for widget in window.findChildren(kind)
         # Qt's own overflow buttons and clear buttons are named by Qt
         if not (_accessible_name(widget) or widget.objectName().startswith("qt_") or type(widget.parent()) is QLineEdit)

@@ -68,6 +68,7 @@ def stylesheet(theme: Theme) -> str:
     t["handle_hover"] = mix(theme.surface, theme.muted, 0.6).name()
     t["chevron"] = resource("themes", theme.name, "chevron-down.svg").as_posix()
     t["chevron_right"] = resource("themes", theme.name, "chevron-right.svg").as_posix()
+    t["clear"] = resource("themes", theme.name, "clear.svg").as_posix()
     t["check"] = resource("themes", theme.name, "check.svg").as_posix()
     sheet = resource("themes", "app.qss").read_text(encoding="utf-8")
     return re.sub(r"@(\w+)", lambda match: t[match[1]], sheet)

@@ -1,27 +1,29 @@
-"""A panel of sentences, one below another: what was told to the user."""
+"""The panel of what was told to the user: the latest first, details on request."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from views.code.detail import Detail
 from views.look.icons import pixmap
 from views.look.theme import Theme
-from views.widgets.basic import as_panel, label
+from views.widgets.basic import as_panel, label, push_button
 from views.window.message_bar import Message
 
+_NONE = "No messages yet."
 
-class ListPanel(QScrollArea):
-    """Entries below one another: a sign, a sentence, a second line."""
 
-    def __init__(self, theme: Theme, name: str, parent: QWidget | None = None) -> None:
+class MessagesPanel(QScrollArea):
+    """Messages below one another: a sign, a sentence, what to do, and a way to what is known beyond."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setAccessibleName(name)
+        self.setAccessibleName("Messages")
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._theme = theme
-        self._entries: list[tuple[str, str, str]] = []
-        self._empty = ""
+        self._messages: list[Message] = []
         self._fill()
 
     def set_theme(self, theme: Theme) -> None:
@@ -29,10 +31,9 @@ class ListPanel(QScrollArea):
         self._theme = theme
         self._fill()
 
-    def set_entries(self, entries: list[tuple[str, str, str]], empty: str) -> None:
-        """Show (level, sentence, second line) entries, or ``empty`` where there are none."""
-        self._entries = entries
-        self._empty = empty
+    def set_messages(self, messages: list[Message]) -> None:
+        """Show these."""
+        self._messages = messages
         self._fill()
 
     def _fill(self) -> None:
@@ -41,30 +42,40 @@ class ListPanel(QScrollArea):
         column = QVBoxLayout(page)
         column.setContentsMargins(14, 10, 14, 10)
         column.setSpacing(10)
-        colors = {"error": self._theme.danger, "warning": self._theme.warning, "success": self._theme.success}
-        for level, text, second in self._entries:
-            row = QHBoxLayout()
-            row.setSpacing(10)
-            sign = label()
-            sign.setPixmap(pixmap(level, colors.get(level, self._theme.accent), 16))
-            row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
-            texts = QVBoxLayout()
-            texts.setSpacing(2)
-            texts.addWidget(label(text, wrap=True, selectable=True))
-            if second:
-                texts.addWidget(label(second, "muted", wrap=True, selectable=True))
-            row.addLayout(texts, 1)
-            column.addLayout(row)
-        if not self._entries:
-            column.addWidget(label(self._empty, "muted", wrap=True))
+        for message in self._messages:
+            column.addWidget(_Entry(message, self._theme))
+        if not self._messages:
+            column.addWidget(label(_NONE, "muted", wrap=True))
         column.addStretch()
         self.setWidget(page)
 
 
-def _lines(*parts: str) -> str:
-    return "\n".join(part for part in parts if part)
+class _Entry(QWidget):
+    def __init__(self, message: Message, theme: Theme) -> None:
+        super().__init__()
+        self._message, self._theme = message, theme
+        self._detail: Detail | None = None
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(10)
+        sign = label()
+        colors = {"error": theme.danger, "warning": theme.warning, "success": theme.success}
+        sign.setPixmap(pixmap(message.level, colors.get(message.level, theme.accent), 16))
+        row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
+        self._texts = QVBoxLayout()
+        self._texts.setSpacing(2)
+        self._texts.addWidget(label(message.text, wrap=True, selectable=True))
+        if message.hint:
+            self._texts.addWidget(label(message.hint, "muted", wrap=True, selectable=True))
+        if message.detail:
+            self._more = push_button("Details", self._toggle, "link", "Show or hide details of the message")
+            self._texts.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
+        row.addLayout(self._texts, 1)
 
-
-def message_entry(message: Message) -> tuple[str, str, str]:
-    """A message as an entry of a ListPanel."""
-    return message.level, message.text, _lines(message.hint, message.detail)
+    def _toggle(self) -> None:
+        if self._detail is None:
+            self._detail = Detail(self._message.detail, self._theme)
+            self._texts.addWidget(self._detail)
+        else:
+            self._detail.setVisible(self._detail.isHidden())
+        self._more.setText("Details" if self._detail.isHidden() else "Hide details")

@@ -18,7 +18,7 @@ from views.cuda_graph.panel import CudaGraphPanel
 from views.look.theme import Theme
 from views.panels.dynamo import DynamoPanel
 from views.panels.memory import MemoryPanel
-from views.panels.messages import ListPanel, message_entry
+from views.panels.messages import MessagesPanel
 from views.panels.roofline import RooflinePanel
 from views.panels.timeline import TimelinePanel
 from views.refusals.panel import RefusalsPanel
@@ -29,7 +29,6 @@ from views.widgets.rail import RailStack
 from views.window.feed import KEPT, REGION, REPORT, SELECTION, Feed
 from views.window.message_bar import Message
 
-_NO_MESSAGES = "No messages yet."
 Page = TypeVar("Page", bound=QWidget)
 
 
@@ -62,8 +61,7 @@ class BottomPanel(RailStack):
         self.stages = yield from self._made(StagesPanel(theme), "Stages", "stages")
         self.dynamo = yield from self._made(DynamoPanel(theme), "Dynamo", "breaks")
         self.programs = yield from self._made(ProgramsPanel(theme), "Programs", "file", begins_group=True)
-        self.messages = yield from self._made(ListPanel(theme, "Messages"), "Messages", "info")
-        self.messages.set_entries([], _NO_MESSAGES)
+        self.messages = yield from self._made(MessagesPanel(theme), "Messages", "info")
         self._connect()
 
     def _made(self, page: Page, title: str, icon: str, *, begins_group: bool = False) -> Generator[None, None, Page]:
@@ -137,7 +135,7 @@ class BottomPanel(RailStack):
     def add_message(self, message: Message) -> None:
         """Keep a message, the latest first."""
         self._messages = [message, *self._messages][:200]
-        self.messages.set_entries([message_entry(m) for m in self._messages], _NO_MESSAGES)
+        self.messages.set_messages(self._messages)
         self.set_count(self.messages, len(self._messages))
 
     def _tell(self, panel: QWidget, topic: str, call: Callable[[], object]) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Signal
-from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from views.look.icons import pixmap
 from views.look.theme import Theme
-from views.widgets.basic import icon_button, label, push_button
+from views.widgets.basic import icon_button, label, push_button, recolor
+
+if TYPE_CHECKING:
+    from views.code.detail import Detail
 
 _ICONS = {"error": "error", "warning": "warning", "info": "info", "success": "success"}
 _MAX_SHOWN = 3
+_SHOW, _HIDE = "Details", "Hide details"
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,10 @@ class MessageBar(QWidget):
         self.setVisible(False)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours for the messages to come."""
+        """Other colours, of the messages shown too."""
         self._theme = theme
+        for row in self._shown:
+            row.set_theme(theme)
 
     def post(self, message: Message) -> None:
         """Show a message; the same text twice is shown once."""
@@ -58,7 +64,7 @@ class MessageBar(QWidget):
         row = _MessageRow(message, self._theme, self._dismiss)
         self._shown.append(row)
         self._column.addWidget(row)
-        self._column.setContentsMargins(10, 8, 10, 2)
+        self._column.setContentsMargins(10, 8, 10, 8)
         self.setVisible(True)
         self.history.append(message)
         self.posted.emit(message)
@@ -85,43 +91,65 @@ class _MessageRow(QFrame):
     def __init__(self, message: Message, theme: Theme, dismiss: Callable[[_MessageRow], None]) -> None:
         super().__init__()
         self.message = message
+        self._theme = theme
+        self._detail: Detail | None = None  # made when it is asked for: the window opens without views of code
         self.setProperty("role", "message")
         self.setProperty("level", message.level)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 8, 8)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(12, 5, 8, 5)
+        self._column.setSpacing(4)
         row = QHBoxLayout()
         row.setSpacing(10)
-        sign = QLabel()
-        sign.setPixmap(pixmap(_ICONS[message.level], self._color(theme), 18))
-        sign.setAccessibleName(message.level)
-        row.addWidget(sign)
+        self._sign = QLabel()
+        self._sign.setContentsMargins(0, 6, 0, 0)  # beside the first line of text
+        self._sign.setAccessibleName(message.level)
+        row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
         texts = QVBoxLayout()
+        texts.setContentsMargins(0, 7, 0, 7)
         texts.setSpacing(2)
         texts.addWidget(label(message.text, "strong", wrap=True, selectable=True))
         if message.hint:
             texts.addWidget(label(message.hint, wrap=True, selectable=True))
         row.addLayout(texts, 1)
+        buttons: list[QWidget] = []
         if message.action and message.on_action:
-            on_action = message.on_action
-            row.addWidget(push_button(message.action, on_action))
+            buttons.append(push_button(message.action, message.on_action))
         if message.detail:
-            row.addWidget(push_button("Details", self._toggle, tip="Show details of the message"))
+            self._details = push_button(_SHOW, self._toggle, tip="Show details of the message")
+            buttons.append(self._details)
         close = icon_button("close", "Dismiss message", lambda: dismiss(self), theme)
         close.setIconSize(QSize(14, 14))
-        row.addWidget(close)
-        column.addLayout(row)
-        self._detail = QPlainTextEdit(message.detail)
-        self._detail.setReadOnly(True)
-        self._detail.setFont(theme.mono_font(9))
-        self._detail.setFixedHeight(170)
-        self._detail.setAccessibleName("Details")
-        self._detail.setVisible(False)
-        column.addWidget(self._detail)
+        for button in (*buttons, close):
+            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        self._column.addLayout(row)
+        self.set_theme(theme)
 
-    def _color(self, theme: Theme) -> QColor:
-        return {"error": theme.danger, "warning": theme.warning, "success": theme.success}.get(
-            self.message.level, theme.accent
-        )
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        colors = {"error": theme.danger, "warning": theme.warning, "success": theme.success}
+        self._sign.setPixmap(pixmap(_ICONS[self.message.level], colors.get(self.message.level, theme.accent), 18))
+        recolor(self, theme)
+        if self._detail is not None:
+            self._detail.set_theme(theme)
 
     def _toggle(self) -> None:
-        self._detail.setVisible(not self._detail.isVisible())
+        if self._detail is None:
+            self._show_detail()
+        else:
+            well = self._detail.parentWidget()
+            well.setVisible(well.isHidden())
+            self._details.setText(_SHOW if well.isHidden() else _HIDE)
+
+    def _show_detail(self) -> None:
+        from views.code.detail import Detail
+
+        well = QFrame()
+        well.setProperty("role", "well")
+        inside = QHBoxLayout(well)
+        inside.setContentsMargins(3, 3, 3, 3)
+        self._detail = Detail(self.message.detail, self._theme)
+        inside.addWidget(self._detail)
+        self._column.addWidget(well)
+        self._column.addSpacing(3)
+        self._details.setText(_HIDE)
