@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.finder import Entry
 from tests.fake_runs import lab_report
-from tests.gui.conftest import Answers, MakeWindow
+from tests.gui.conftest import Answers, MakeWindow, is_seen
 from views.find.palette import Palette
 from views.look.theme import light
 
@@ -123,7 +123,7 @@ def test_graph_and_tables_are_exported(
 def test_comparisons_are_found_by_what_they_do(make_window: MakeWindow, qtbot: QtBot) -> None:
     """Their menu is called Compare, and is not beside them here."""
     window = make_window(worker=False)
-    assert dict(window.menus.shortcuts())["Compare with a session"] == "Ctrl+D"
+    assert ("Ctrl+D", "Compare with a session") in window.menus.shortcuts()["Compare"]
     with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
         window.open_report(lab_report(120), "example:gpt2")
     qtbot.waitUntil(lambda: bool(window.finder._found), timeout=10_000)
@@ -132,3 +132,20 @@ def test_comparisons_are_found_by_what_they_do(make_window: MakeWindow, qtbot: Q
     qtbot.waitUntil(
         lambda: "Compare with the other compiler" in [e.title for e in window.finder.palette.results.entries]
     )
+
+
+def test_what_is_not_found_is_said_and_the_palette_is_no_taller_than_that(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    window.resize(900, 700)
+    window.show()
+    palette = Palette(window, light())
+    palette.open([Entry("node", f"add_{number}", "aten.add.Tensor", ("node", "")) for number in range(30)])
+    tall = palette.height()
+    qtbot.keyClicks(palette.line, "zzzz")
+    assert is_seen(palette.nothing)
+    assert palette.nothing.text() == "Nothing has 'zzzz' in its name."
+    assert palette.height() < tall / 2
+    palette.line.clear()
+    assert palette.height() == tall
+    assert not palette.nothing.isVisible()

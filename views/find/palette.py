@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
 from app.finder import Entry, find
 from views.background.jobs import Job
 from views.look.theme import Theme, mix
+from views.widgets.basic import label
 
 _WIDTH, _ROW, _ROWS = 640, 40, 9
 _AT_ONCE = 3000  # entries that are searched in a fraction of a frame
@@ -142,6 +143,9 @@ class Palette(QFrame):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.clicked.connect(lambda index: self._choose(index.row()))
         column.addWidget(self.list)
+        self.nothing = label("", "muted")
+        self.nothing.setContentsMargins(12, 6, 12, 8)
+        column.addWidget(self.nothing)
         window.installEventFilter(self)
         self.hide()
 
@@ -229,6 +233,10 @@ class Palette(QFrame):
         self.results.set_entries(entries)
         if entries:
             self.list.setCurrentIndex(self.results.index(0))
+        self.list.setVisible(bool(entries))
+        self.nothing.setVisible(not entries)
+        self.nothing.setText(f"Nothing has '{self.line.text().strip()}' in its name." if self.line.text() else "")
+        self._place()
 
     def _choose(self, row: int) -> None:
         if 0 <= row < len(self.results.entries):
@@ -239,5 +247,6 @@ class Palette(QFrame):
     def _place(self) -> None:
         window = self.parentWidget()
         width = min(_WIDTH + 16, window.width() - 40)
-        height = min(_ROW * _ROWS + 64, window.height() - 120)
-        self.setGeometry((window.width() - width) // 2, 84, width, height)
+        count = min(len(self.results.entries), _ROWS)
+        most = min(_ROW * count + 64 if count else self.sizeHint().height(), window.height() - 120)
+        self.setGeometry((window.width() - width) // 2, 84, width, most)

@@ -96,14 +96,16 @@ class Actions:
             made.append(action)
         return made
 
-    def shortcuts(self) -> list[tuple[str, str]]:
-        """(what, keys) of every action that has a shortcut."""
+    def shortcuts(self) -> dict[str, list[tuple[str, str]]]:
+        """(keys, what they do) of every action that has a shortcut, by the title of its menu."""
         native = QKeySequence.SequenceFormat.NativeText
-        return [
-            (self.title(name), action.shortcut().toString(native))
-            for name, action in self.by_name.items()
-            if not action.shortcut().isEmpty()
-        ]
+        found: dict[str, list[tuple[str, str]]] = {}
+        for name, action in self.by_name.items():
+            if not action.shortcut().isEmpty():
+                menu = next(one for one in action.associatedObjects() if isinstance(one, QMenu))
+                keys = action.shortcut().toString(native)
+                found.setdefault(menu.title().replace("&", ""), []).append((keys, self.title(name)))
+        return found
 
     def title(self, name: str) -> str:
         """What an action is called where its menu is not beside it: "With a session" alone would say nothing."""

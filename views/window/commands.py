@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, QTimer
 
 from views.look.style import focus
 from views.window.actions import Commands
-from views.window.dialogs import about_dialog, shortcuts_dialog
+from views.window.dialogs import about_dialog
 from views.window.message_bar import Message
 from views.window.start_page import samples
 
@@ -54,7 +54,7 @@ def commands_of(window: MainWindow) -> Commands:
         back=lambda: window.workspace.selection.back(),
         forward=lambda: window.workspace.selection.forward(),
         focus_units=lambda: window.workspace.reveal(0, window.workspace.units.table),
-        focus_graph=lambda: canvas().setFocus(),
+        focus_graph=lambda: focus(canvas()),
         focus_inspector=lambda: window.workspace.reveal(1, window.workspace.inspector.kernel_panel.code),
         focus_panels=lambda: window.workspace.reveal(2, window.workspace.panels.rail),
         pin=lambda: window.workspace.selection.toggle_pin(),
@@ -64,7 +64,7 @@ def commands_of(window: MainWindow) -> Commands:
         set_theme=window.set_theme,
         tour=lambda: take_tour(window),
         about=lambda: about_dialog(window, window.theme, window.status.versions()).exec(),
-        shortcuts=lambda: shortcuts_dialog(window, window.menus.shortcuts()).exec(),
+        shortcuts=lambda: _shortcuts(window),
     )
 
 
@@ -78,6 +78,13 @@ def take_tour(window: MainWindow) -> None:
 
     steps = steps_of(window.workspace, window.toolbar.search)
     QTimer.singleShot(0, window, lambda: Guide(window, steps, window.theme))
+
+
+def _shortcuts(window: MainWindow) -> None:
+    """Show them until closed."""
+    from views.window.shortcuts import shortcuts_dialog  # when asked for: the window opens without it
+
+    shortcuts_dialog(window, window.menus.shortcuts()).exec()
 
 
 def _import_trace(window: MainWindow) -> None:

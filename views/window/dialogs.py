@@ -1,4 +1,4 @@
-"""The few questions that block: files to open and save, consent, unsaved changes, About, Shortcuts.
+"""The few questions that block: files to open and save, consent, unsaved changes; and About.
 
 Their classes are asked of QtWidgets when they are used: a class is made, with its enums, when it is first named.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from PySide6 import QtWidgets
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from views.look.icons import pixmap
@@ -17,7 +18,6 @@ from views.widgets.basic import label
 
 OPEN_FILTER = "Sessions, models, logs (*.fscope *.py *.pt2 *.log);;All files (*)"
 SAVE_FILTER = "Fusescope sessions (*.fscope)"
-_COLUMNS = 3  # of shortcuts: one would be taller than a screen
 EXPORT_FILTER = "The whole graph as SVG (*.svg);;The view as PNG (*.png)"
 
 
@@ -48,8 +48,7 @@ class Dialogs:
         """Whether the user agrees to ``action``. Cancel is the default."""
         kinds = QtWidgets.QMessageBox
         cancel = kinds.StandardButton.Cancel
-        box = kinds(kinds.Icon.Question, title, text, cancel, self._parent)
-        box.setInformativeText("")
+        box = question(self._parent, title, text, cancel)
         yes = box.addButton(action, kinds.ButtonRole.AcceptRole)
         box.setDefaultButton(cancel)
         box.exec()
@@ -67,16 +66,23 @@ class Dialogs:
     def unsaved(self, name: str) -> str:
         """What to do with unsaved changes: "save", "discard" or "cancel"."""
         buttons = QtWidgets.QMessageBox.StandardButton
-        box = QtWidgets.QMessageBox(
-            QtWidgets.QMessageBox.Icon.Question,
-            "Unsaved session",
-            f"The report of {name} is not saved.",
-            buttons.Save | buttons.Discard | buttons.Cancel,
-            self._parent,
-        )
+        text = f"The report of {name} is not saved."
+        box = question(self._parent, "Unsaved session", text, buttons.Save | buttons.Discard | buttons.Cancel)
         box.setDefaultButton(buttons.Save)
         answer = box.exec()
         return {int(buttons.Save): "save", int(buttons.Discard): "discard"}.get(answer, "cancel")
+
+
+def question(
+    parent: QWidget, title: str, text: str, buttons: QtWidgets.QMessageBox.StandardButton
+) -> QtWidgets.QMessageBox:
+    """A box that asks, with a sign of ours and not the style's."""
+    box = QtWidgets.QMessageBox(QtWidgets.QMessageBox.Icon.NoIcon, title, text, buttons, parent)
+    box.setIconPixmap(pixmap("warning", parent.palette().highlight().color(), 30))
+    for button in box.buttons():
+        button.setIcon(QIcon())
+        button.setAccessibleName(button.text().replace("&", ""))
+    return box
 
 
 def about_dialog(parent: QWidget, theme: Theme, facts: list[tuple[str, str]]) -> QtWidgets.QDialog:
@@ -92,42 +98,16 @@ def about_dialog(parent: QWidget, theme: Theme, facts: list[tuple[str, str]]) ->
     sign.setPixmap(pixmap("app", theme.accent, 52))
     head.addWidget(sign)
     texts = QVBoxLayout()
+    texts.setSpacing(2)
     texts.addWidget(label("Fusescope", "title"))
     texts.addWidget(label("See how PyTorch compiles a model for a GPU.", "muted"))
     head.addLayout(texts, 1)
+    head.setAlignment(texts, Qt.AlignmentFlag.AlignVCenter)
     column.addLayout(head)
     column.addLayout(_grid(facts))
     column.addWidget(label("MIT licence. Fonts Inter and JetBrains Mono under the SIL Open Font License.", "muted"))
-    column.addWidget(_close_button(dialog))
+    column.addWidget(close_button(dialog))
     return dialog
-
-
-def shortcuts_dialog(parent: QWidget, shortcuts: list[tuple[str, str]]) -> QtWidgets.QDialog:
-    """Every shortcut and what it does."""
-    dialog = QtWidgets.QDialog(parent)
-    dialog.setWindowTitle("Shortcuts")
-    column = QVBoxLayout(dialog)
-    column.setContentsMargins(24, 20, 24, 18)
-    column.setSpacing(16)
-    from views.canvas.canvas import KEYS  # at the first question: the window opens without the graph
-
-    column.addLayout(_columns([(keys, text) for text, keys in shortcuts], _COLUMNS))
-    column.addWidget(label("In the graph", "title"))
-    column.addLayout(_columns(list(KEYS), 2))
-    column.addWidget(_close_button(dialog))
-    return dialog
-
-
-def _columns(rows: list[tuple[str, str]], count: int) -> QHBoxLayout:
-    made = QHBoxLayout()
-    made.setSpacing(34)
-    each = -(-len(rows) // count)
-    for start in range(0, len(rows), each):
-        part = QVBoxLayout()
-        part.addLayout(_grid(rows[start : start + each]))
-        part.addStretch()
-        made.addLayout(part)
-    return made
 
 
 def _grid(rows: list[tuple[str, str]]) -> QGridLayout:
@@ -141,7 +121,8 @@ def _grid(rows: list[tuple[str, str]]) -> QGridLayout:
     return grid
 
 
-def _close_button(dialog: QtWidgets.QDialog) -> QtWidgets.QDialogButtonBox:
+def close_button(dialog: QtWidgets.QDialog) -> QtWidgets.QDialogButtonBox:
+    """The foot of a dialog that only tells something."""
     box = QtWidgets.QDialogButtonBox(QtWidgets.QDialogButtonBox.StandardButton.Close)
     box.rejected.connect(dialog.reject)
     close = box.button(QtWidgets.QDialogButtonBox.StandardButton.Close)

@@ -20,8 +20,9 @@ class StatusFields:
         for name, field in (("target", self.target), ("torch", self.torch), ("worker", self.worker)):
             field.setAccessibleName(f"Status: {name}")
             bar.addPermanentWidget(field)
+            field.hide()  # until it has something to tell
         bar.setSizeGripEnabled(False)
-        bridge.started.connect(lambda: self.worker.setText("Worker: starting"))
+        bridge.started.connect(lambda: _tell(self.worker, "Worker: starting"))
 
     @property
     def is_ready(self) -> bool:
@@ -30,16 +31,25 @@ class StatusFields:
 
     def show_ready(self, event: Ready) -> None:
         """The worker is up."""
-        self.worker.setText(_READY)
-        self.torch.setText(f"torch {event.versions.get('torch', '?')}")
+        _tell(self.worker, _READY)
+        _tell(self.torch, f"torch {event.versions.get('torch', '?')}")
+
+    def show_target(self, title: str) -> None:
+        """What the report on screen was compiled for."""
+        _tell(self.target, f"Target: {title}")
 
     def show_died(self, *, no_torch: bool) -> None:
         """The worker ended."""
-        self.worker.setText("Worker: torch is not installed" if no_torch else "Worker: starting again")
+        _tell(self.worker, "Worker: torch is not installed" if no_torch else "Worker: starting again")
 
     def versions(self) -> list[tuple[str, str]]:
         """What runs here, for the About box."""
         from PySide6 import __version__
 
-        worker = self.torch.text() or self.worker.text()
+        worker = self.torch.text() or self.worker.text().removeprefix("Worker: ") or "not started"
         return [("Python", platform.python_version()), ("Qt", __version__), ("Worker", worker)]
+
+
+def _tell(field: QLabel, text: str) -> None:
+    field.setText(text)
+    field.show()
