@@ -24,6 +24,7 @@ from views.compile.progress import ProgressPanel
 from views.compile.view import CompileView
 from views.compile.worker_bridge import ClientFactory, WorkerBridge
 from views.find.control import FindControl
+from views.look import format as fmt
 from views.look.icons import icon
 from views.look.style import application, apply_theme, system_is_dark
 from views.look.theme import Theme, by_name
@@ -375,7 +376,7 @@ class MainWindow(QMainWindow):
     def _filled(self, report: Report) -> None:
         self._preparing = None
         self.statusBar().clearMessage()
-        self.status.target.setText(f"Target: {report.target.title}")
+        self.status.show_target(report.target.title)
         if not report.regions:
             self.post(Message("warning", "This report has no compiled region.", "The model may run no tensor op."))
         gc.freeze()  # a report is half a million objects: the collector must not walk over them again and again
@@ -414,7 +415,7 @@ class MainWindow(QMainWindow):
 
     def _search(self, text: str) -> None:
         found = self.workspace.graph.search(text)
-        self.statusBar().showMessage(f"{len(found):,} matches" if text else "", 4000)
+        self.statusBar().showMessage(fmt.plural(len(found), "match", "matches") if text else "", 4000)
 
     def _unload(self) -> None:
         self._loaded = None

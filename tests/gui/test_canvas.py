@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
-from PySide6.QtGui import QAccessible, QHelpEvent, QWheelEvent
+from PySide6.QtGui import QAccessible, QColor, QHelpEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
@@ -495,3 +495,14 @@ def test_a_pan_at_another_scale_is_drawn_at_once(qtbot: QtBot, canvas: GraphCanv
         middle = picture.copy(400, 300, 200, 100)
         colors = {middle.pixel(x, y) for x in range(0, 200, 5) for y in range(0, 100, 5)}
         assert len(colors) > 1, "there is a node in the middle"
+
+
+def test_a_ring_shows_that_the_keyboard_came_to_the_graph(canvas: GraphCanvas, qtbot: QtBot) -> None:
+    def edge(reason: Qt.FocusReason) -> QColor:
+        canvas.clearFocus()
+        canvas.setFocus(reason)
+        qtbot.waitUntil(canvas.hasFocus, timeout=5_000)
+        return canvas.viewport().grab().toImage().pixelColor(500, 1)
+
+    assert edge(Qt.FocusReason.TabFocusReason) != edge(Qt.FocusReason.MouseFocusReason)
+    assert edge(Qt.FocusReason.ShortcutFocusReason) == edge(Qt.FocusReason.TabFocusReason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import QAbstractButton, QTabBar
 from pytestqt.qtbot import QtBot
 
@@ -16,7 +16,8 @@ from tests.gui.conftest import Answers, MakeWindow
 from views.main_window import MainWindow
 from views.run.control import keep_measured
 from views.sessions.documents import Document
-from views.window.guide import Guide
+from views.window.guide import Guide, steps_of
+from views.window.message_bar import Message
 
 LEFT, CTRL = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier
 
@@ -146,3 +147,16 @@ def test_the_tour_goes_through_six_steps(make_window: MakeWindow, qtbot: QtBot) 
     assert len(set(titles)) == 6
     qtbot.waitUntil(lambda: window.findChild(Guide) is None, timeout=5_000)
     assert window.workspace.panels.currentWidget() is window.workspace.panels.cuda_graph
+
+
+def test_the_tour_stays_with_what_it_is_about(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, 60, "one.py")
+    canvas = window.workspace.graph.canvas
+    guide = Guide(window, steps_of(window.workspace, window.toolbar.search), window.theme)
+    before = canvas.mapTo(window, QPoint(0, 0))
+    window.post(Message("info", "The graph makes room for this.", "So it moves down."))
+    qtbot.waitUntil(lambda: canvas.mapTo(window, QPoint(0, 0)).y() > before.y(), timeout=5_000)
+    place = QRect(canvas.mapTo(window, QPoint(0, 0)), canvas.size())
+    assert guide._frame.geometry() == place.adjusted(-3, -3, 3, 3)
+    guide.leave()

@@ -16,6 +16,7 @@ from views.canvas.painting import ScenePainter
 
 _WIDEST, _NARROWEST = 190.0, 84.0
 _HEIGHT_SHARE = 0.36  # of the canvas's height
+_LEAST_ROOM = 220  # pixels of the canvas's height: below, the map hides more than it shows
 _LEGIBLE = 0.4  # scale from which a graph that is all in view needs no map
 _PADDING = 6.0
 _INSET = 14  # from the canvas's corner
@@ -53,7 +54,7 @@ class Minimap(QWidget):
         scene, area = self._canvas.scene, self._canvas.viewport().size()
         if scene is None or not len(scene.nodes):
             return False
-        if area.width() < 2 * self.width() or area.height() < 1.5 * self.height():
+        if area.width() < 2 * self.width() or area.height() < max(1.5 * self.height(), _LEAST_ROOM):
             return False
         return self._canvas.camera.scale < _LEGIBLE or not self._canvas.view_bounds().contains(QRectF(*scene.bounds))
 

@@ -17,7 +17,7 @@ _MOST_LISTED = 6  # tensors of a bundled edge
 def node_tip(scene: Scene, index: int) -> str:
     """A node's name, op, tensors, and where and why it runs, as rich text."""
     node = scene.nodes[index]
-    lines = [f"<b>{escape(node.name)}</b> &nbsp;{escape(node.op)}"]
+    lines = [f"{_strong(node.name)} &nbsp;{escape(node.op)}"]
     lines += [escape(tensor) for tensor in _tensors(node)]
     where = _where(scene, index)
     if where:
@@ -33,10 +33,10 @@ def group_tip(scene: Scene, name: str) -> str:
         return _box_tip(scene, scene.group_index[name])
     group = scene.groups.get(name)
     if group is not None:
-        head = f"<b>{escape(name)}</b> &nbsp;{group.kind.value}, {_count(len(group.nodes), 'node')}"
+        head = f"{_strong(name)} &nbsp;{group.kind.value}, {_count(len(group.nodes), 'node')}"
         return _rich([head, escape(group.reason)])
     call = scene.calls[name]
-    return _rich([f"<b>{escape(name)}</b> &nbsp;{escape(call.op)}", escape(call.detail or call.reason.value)])
+    return _rich([f"{_strong(name)} &nbsp;{escape(call.op)}", escape(call.detail or call.reason.value)])
 
 
 def edge_tip(scene: Scene, edge: int) -> str:
@@ -45,7 +45,7 @@ def edge_tip(scene: Scene, edge: int) -> str:
         return _bundle_tip(scene, edge)
     a, b = scene.ends(edge)
     units = f"{scene.unit_of[a]} → {scene.unit_of[b]}"
-    head = f"<b>{escape(units)}</b> &nbsp;{escape(scene.edge_label(int(scene.layout.edges[edge, 0])))}"
+    head = f"{_strong(units)} &nbsp;{escape(scene.edge_label(int(scene.layout.edges[edge, 0])))}"
     refusal = scene.refusals.between(a, b)
     if refusal is None:
         return _rich([head, "Kept apart; the compiler recorded no reason."])
@@ -56,7 +56,7 @@ def edge_tip(scene: Scene, edge: int) -> str:
 def _box_tip(scene: ModuleScene, number: int) -> str:
     """A module's path and type, how large it is, and what it is computed by."""
     box = scene.boxes[number]
-    lines = [f"<b>{escape(box.title)}</b> &nbsp;{escape(box.type_name if box.type_name not in box.title else '')}"]
+    lines = [f"{_strong(box.title)} &nbsp;{escape(box.type_name if box.type_name not in box.title else '')}"]
     lines.append(f"<i>{escape(box.key)}</i>, {_count(len(box.members), 'node')}")
     units = {scene.unit_of[name] for i in box.members if (name := scene.nodes[i].name) in scene.unit_of}
     kernels = sum(unit in scene.groups for unit in units)
@@ -71,7 +71,7 @@ def _bundle_tip(scene: ModuleScene, edge: int) -> str:
     values = scene.values_of(edge)
     total = sum(tensor.bytes for node in values for tensor in node.outputs[:1])
     ends = (_shown_name(scene, int(end)) for end in scene.layout.edges[edge])
-    lines = [f"<b>{escape(' → '.join(ends))}</b>", f"{_count(len(values), 'tensor')}, {fmt.size(total)}"]
+    lines = [f"{_strong(' → '.join(ends))}", f"{_count(len(values), 'tensor')}, {fmt.size(total)}"]
     for node in values[:_MOST_LISTED]:
         lines.append(escape(", ".join([node.name, *_tensors(node)[:1]])))
     if len(values) > _MOST_LISTED:
@@ -103,8 +103,8 @@ def stub_tip(scene: Scene, stub: int) -> str:
     layout = scene.layout
     owner, peer = scene.nodes[layout.stub_owner[stub]].name, int(layout.stub_peer[stub])
     if peer < 0:
-        return _rich([f"<b>{escape(layout.stub_labels[stub])}</b>", f"at {escape(owner)}; listed in the inspector"])
-    return _rich([f"<b>{escape(scene.nodes[peer].name)}</b>", "Too far away for a line. Click to go there."])
+        return _rich([f"{_strong(layout.stub_labels[stub])}", f"at {escape(owner)}; listed in the inspector"])
+    return _rich([f"{_strong(scene.nodes[peer].name)}", "Too far away for a line. Click to go there."])
 
 
 def spoken(scene: Scene, index: int) -> str:
@@ -140,6 +140,11 @@ def _where(scene: Scene, index: int) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _strong(text: str) -> str:
+    """In the weight that the font has: <b> would be drawn twice over."""
+    return f"<span style='font-weight:600'>{escape(text)}</span>"
 
 
 def _rich(lines: list[str]) -> str:

@@ -7,7 +7,16 @@ zooms, Ctrl+wheel always zooms, Shift+wheel pans sideways, dragging pans.
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QMouseEvent, QNativeGestureEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import (
+    QFocusEvent,
+    QMouseEvent,
+    QNativeGestureEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 
 from views.canvas.base_layer import BaseLayer
@@ -20,6 +29,7 @@ from views.canvas.scene import Scene
 from views.look.theme import Theme, light
 
 _NOTCH = 1.25  # zoom of one wheel notch or key press
+_BY_KEYBOARD = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
 _REST_MS = 90  # after the last move, until a coarse picture is drawn sharp
 
 
@@ -41,6 +51,7 @@ class CanvasView(QAbstractScrollArea):
         self._base = BaseLayer()
         self._motion = Motion(self, self._apply_camera)
         self._moving = False
+        self._ringed = False
         self._press: QPointF | None = None
         self._drag: QPointF | None = None
         self._opened = False  # whether the first view of this scene was chosen
@@ -189,8 +200,25 @@ class CanvasView(QAbstractScrollArea):
             ratio, size = self.viewport().devicePixelRatioF(), self._view_size()
             camera, sharp = self._base.draw(painter, self._painter, self._camera, size, ratio, self._moving)
             self._marks.paint(painter, self._painter, camera, size)
+            if self._ringed:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(self._palette.theme.accent, 1.5))
+                painter.drawRoundedRect(QRectF(self.viewport().rect()).adjusted(1, 1, -1, -1), 4, 4)
         if not sharp:
             self._rest.start()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """A ring shows where the keyboard is, if the keyboard brought it here."""
+        super().focusInEvent(event)
+        self._ringed = event.reason() in _BY_KEYBOARD
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """The ring goes with the keyboard."""
+        super().focusOutEvent(event)
+        self._ringed = False
+        self.viewport().update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

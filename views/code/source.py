@@ -12,6 +12,7 @@ from compiler.report import Report
 from views.background.jobs import Job
 from views.code.code_view import CodeView
 from views.look import format as fmt
+from views.look.contrast import legible
 from views.look.theme import Theme, mix
 from views.selection.selection import Selection
 from views.widgets.basic import ElidedLabel, Segments, as_panel
@@ -57,11 +58,12 @@ class HeatView(CodeView):
         if figure <= 0:
             return
         theme, share = self._theme, figure / self._hottest
-        bar = QRectF(6, area.top() + 1, max((_HEAT_WIDTH - 8) * share, 2.0), area.height() - 2)
-        painter.fillRect(bar, mix(theme.surface, theme.cpu_curve, 0.16 + 0.42 * share))
-        painter.setPen(theme.text)
+        bar = QRectF(4, area.top() + 1, max((_HEAT_WIDTH - 6) * share, 2.0), area.height() - 2)
+        color = mix(theme.surface, theme.cpu_curve, 0.16 + 0.42 * share)
+        painter.fillRect(bar, color)
+        painter.setPen(legible(theme.text, color))
         painter.setFont(theme.ui_font(8.5))
-        where = QRectF(10, area.top(), _HEAT_WIDTH - 10, area.height())
+        where = QRectF(8, area.top(), _HEAT_WIDTH - 10, area.height())
         painter.drawText(where, Qt.AlignmentFlag.AlignVCenter, text)
         painter.setFont(self.font())
 
@@ -86,8 +88,8 @@ class SourcePanel(QWidget):
         self._selection = Selection()
         as_panel(self)
         column = QVBoxLayout(self)
-        column.setContentsMargins(6, 6, 8, 0)
-        column.setSpacing(4)
+        column.setContentsMargins(14, 8, 8, 0)
+        column.setSpacing(6)
         row = QHBoxLayout()
         row.setSpacing(10)
         self.files = QComboBox()
@@ -203,10 +205,11 @@ class SourcePanel(QWidget):
             return
         left = "" if self._kept is None else " of what the filters leave"
         if self.figure.value == "bytes":
-            self._note.setText(f"Memory traffic{left} (estimated); a kernel's is split over its ops.")
+            self._note.setText(f"Memory traffic{left} (estimated), a kernel's split over its ops.")
         else:
             kind = "Measured GPU time" if sum(line.measured_us for line in lines) else "Estimated time (~)"
-            self._note.setText(f"{kind}{left}; a kernel's is split over its ops by bytes.")
+            self._note.setText(f"{kind}{left}, a kernel's split over its ops.")
+            self._note.setAccessibleDescription("A kernel's time is split over its ops by the bytes that each moves.")
 
     def _show_file(self) -> None:
         if self._report is not None and self.files.currentData() is not None:

@@ -107,11 +107,10 @@ class TextView(QAbstractScrollArea):
         return range(max(-(-above // height), 0) + 1, (above + self.viewport().height() - 1) // height + 2)
 
     def center_line(self, line: int) -> None:
-        """Stand at a line, in the middle of the view."""
+        """Stand at a line, in the middle of the view, whose first line is not cut."""
         self.caret.go((max(0, min(line, self.line_count) - 1), 0))
-        self.verticalScrollBar().setValue(
-            _MARGIN + (line - 1) * self._row_height - (self.viewport().height() - self._row_height) // 2
-        )
+        above = (self.viewport().height() // self._row_height - 1) // 2
+        self.verticalScrollBar().setValue(max(line - 1 - above, 0) * self._row_height)
         self.horizontalScrollBar().setValue(0)
         self._tell_caret()
 

@@ -13,6 +13,7 @@ from views.look.theme import Theme
 from views.widgets.basic import icon_button
 
 _ROOM_FOR_ZOOM = 760  # pixels
+_APART = 4  # pixels between what belongs together and what does not, beside the row's own
 GROUPINGS = {"fusion": "Fusion groups", "kernels": "Groups, closed", "modules": "Modules"}
 
 
@@ -54,7 +55,11 @@ class GraphHead(QFrame):
             icon_button("zoom-in", "Zoom in (+)", lambda: self.zoom_wanted.emit(1), theme),
         ]
         fit = icon_button("fit", "Fit the graph (F)", lambda: self.zoom_wanted.emit(0), theme)
-        for widget in (*self._boxes, self.overlays, *self._zooms, fit):
+        row.addSpacing(_APART)
+        for widget in (*self._boxes, self.overlays):
+            row.addWidget(widget)
+        row.addSpacing(_APART)
+        for widget in (*self._zooms, fit):
             row.addWidget(widget)
         self.show_grouping("fusion", has_boxes=False)
 

@@ -179,7 +179,7 @@ class Table(QTreeWidget):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             self.setColumnWidth(column, 122 if column == 0 else 128)
         shown = min(len(rows), most)
-        self.setFixedHeight(32 + shown * _ROW_HEIGHT)
+        self.setFixedHeight(34 + shown * _ROW_HEIGHT)  # with its header, and a line around it
         self.setMouseTracking(True)
         self.itemEntered.connect(lambda item, column: self.hovered.emit(item.text(0)))
         add_table_menu(self, lambda: csv_text(columns, rows))

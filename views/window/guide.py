@@ -85,6 +85,7 @@ class Guide(QWidget):
         self._steps = steps
         self._theme = theme
         self._place = 0
+        self._followed: list[QWidget] = []  # what a step is about, and all that it lies in
         self._frame = _Frame(self)
         self.card = QFrame(window)
         self.card.setProperty("role", "palette")
@@ -107,7 +108,6 @@ class Guide(QWidget):
         row.addWidget(self.next)
         column.addLayout(row)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        window.installEventFilter(self)
         self.card.installEventFilter(self)
         self.go(0)
 
@@ -129,6 +129,7 @@ class Guide(QWidget):
         self._count.setText(f"{place + 1} of {len(self._steps)}")
         self.back.setEnabled(place > 0)
         self.next.setText("Done" if place == len(self._steps) - 1 else "Next")
+        self._follow(step.widget())
         self._arrange()
         self.show()
         self.card.show()
@@ -138,20 +139,31 @@ class Guide(QWidget):
 
     def leave(self) -> None:
         """End the tour."""
+        self._follow(None)
         self.hide()
         self.card.hide()
         self.card.deleteLater()
         self.deleteLater()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the window's size; Escape leaves."""
-        if watched is self.parentWidget() and event.type() == QEvent.Type.Resize:
+        """Follow what the step is about, as when a dock comes into sight; Escape leaves."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and watched in self._followed:
             self._arrange()
         pressed = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress
         if pressed and watched is self.card and event.key() == Qt.Key.Key_Escape:
             self.leave()
             return True
         return super().eventFilter(watched, event)
+
+    def _follow(self, widget: QWidget | None) -> None:
+        """Hear where this one is, and what it lies in up to the window."""
+        for one in self._followed:
+            one.removeEventFilter(self)
+        self._followed = []
+        while widget is not None:
+            self._followed.append(widget)
+            widget.installEventFilter(self)
+            widget = widget.parentWidget() if widget is not self.parentWidget() else None
 
     def _arrange(self) -> None:
         window = self.parentWidget()
@@ -160,9 +172,7 @@ class Guide(QWidget):
         place = QRect(widget.mapTo(window, QPoint(0, 0)), widget.size())
         self._frame.setGeometry(place.adjusted(-3, -3, 3, 3).intersected(window.rect()))
         self._frame.color = self._theme.selection
-        self.text.setFixedHeight(self.text.heightForWidth(_WIDTH - 34))
-        self.card.layout().activate()
-        self.card.setFixedHeight(self.card.layout().sizeHint().height())
+        self.card.setFixedHeight(self.card.layout().totalHeightForWidth(_WIDTH))
         card = self.card.size()
         right, left = place.right() + _MARGIN, place.left() - _MARGIN - _WIDTH
         if right + _WIDTH <= window.width():

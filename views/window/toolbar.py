@@ -12,6 +12,7 @@ from views.look.icons import icon
 from views.look.theme import Theme
 from views.widgets.basic import icon_button, push_button, recolor
 
+_SUGGESTIONS_WIDTH = 260  # pixels: the longest example is wider than the line in a small window
 DEFAULT_TARGET = "h100"  # where there is no GPU and none was chosen before
 
 
@@ -45,6 +46,8 @@ class Toolbar(QToolBar):
         self.source.returnPressed.connect(self.compile_requested)
         completer = QCompleter([f"example:{name}" for name in examples], self.source)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        completer.popup().setProperty("role", "popup")
+        completer.popup().setMinimumWidth(_SUGGESTIONS_WIDTH)
         self.source.setCompleter(completer)
         self.addWidget(self.source)
         self.compiler = QComboBox()
@@ -65,9 +68,11 @@ class Toolbar(QToolBar):
         self.train.setToolTip("Compile for training: forward and backward")
         self.addWidget(self.train)
         self.compile_button = push_button("Compile", self.compile_requested.emit, "primary", "Compile (F5)")
-        self.addWidget(self.compile_button)
+        self._compile_action = self.addWidget(self.compile_button)
         self.cancel_button = push_button("Cancel", self.cancel_requested.emit, "", "Cancel the compilation (Esc)")
         self._cancel_action = self.addWidget(self.cancel_button)
+        for button in (self.compile_button, self.cancel_button):  # one takes the other's place, and nothing moves
+            button.setMinimumWidth(max(self.compile_button.sizeHint().width(), self.cancel_button.sizeHint().width()))
         spacer = QWidget()
         spacer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.addWidget(spacer)
@@ -139,7 +144,7 @@ class Toolbar(QToolBar):
 
     def set_compiling(self, on: bool) -> None:
         """Offer Cancel instead of Compile while compiling."""
-        self.compile_button.setEnabled(not on)
+        self._compile_action.setVisible(not on)
         self._cancel_action.setVisible(on)
 
     def set_searchable(self, on: bool) -> None:
