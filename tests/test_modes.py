@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ torch = pytest.importorskip("torch")
 from compiler.report import CudaGraph, SkipReason  # noqa: E402
 from compiler.runtime.capture import CaptureRefused  # noqa: E402
 from compiler.runtime.compare import compare_outputs, in_float64, relative_error  # noqa: E402
-from compiler.runtime.modes import Iteration, prepare  # noqa: E402
+from compiler.runtime.modes import Iteration, Step, prepare  # noqa: E402
 from compiler.runtime.partitioned import merge_facts  # noqa: E402
 from resources.examples.graph_break import graph_break  # noqa: E402
 
@@ -87,6 +88,74 @@ def test_a_model_with_breaks_is_never_one_graph(regions: list[Any], capsys: Any)
     assert capsys.readouterr().out.count("hidden:") == 1
     for got, expected in zip(step.outputs(), compiled.outputs(), strict=True):
         torch.testing.assert_close(got, expected)
+
+
+class Logs(torch.nn.Module):
+    """Tells a logger, in a way of a library's own, between two ops, and may print too."""
+
+    def __init__(self, prints: bool) -> None:
+        super().__init__()
+        self.prints = prints
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.relu()
+        LOG.warning_once("seen")  # type: ignore[attr-defined]
+        LOG.info("seen")
+        if self.prints:
+            print("printed")
+        return x + 1
+
+
+class Logger(logging.Logger):
+    def warning_once(self, text: str) -> None:
+        self.warning(text)
+
+
+LOG = Logger(__name__)
+
+
+@pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Iterations that would be captured as one graph are called instead, and what they log is kept."""
+    logged: list[str] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            logged.append(record.getMessage())
+
+    class Captured(Step):
+        def __init__(self, iteration: Iteration, *_: Any) -> None:
+            super().__init__(iteration, "The whole iteration is one CUDA Graph of 1 nodes.")
+
+    LOG.handlers = [Handler()]
+    monkeypatch.setattr("compiler.runtime.modes.WholeGraphStep", Captured)
+    monkeypatch.setattr("compiler.runtime.modes._device_of", lambda *_: torch.device("cpu"))
+    return logged
+
+
+def test_calls_of_loggers_do_not_keep_an_iteration_from_being_one_graph(regions: list[Any], graphs: list[str]) -> None:
+    x = torch.randn(3)
+    step = prepare("graph", Logs(False), (x,), training=False)
+    step()
+    assert step.note == "The whole iteration is one CUDA Graph of 1 nodes. Calls of loggers are left out."
+    assert len(regions) == 1
+    assert graphs == []
+    torch.testing.assert_close(step.outputs(), [x.relu() + 1])
+    # What the user compiles afterwards logs as before.
+    torch.compile(Logs(False), backend="eager")(x)
+    assert graphs == ["seen", "seen"]
+
+
+def test_what_else_breaks_a_graph_is_the_reason_beside_calls_of_loggers(
+    regions: list[Any], graphs: list[str], capsys: Any
+) -> None:
+    step = prepare("graph", Logs(True), (torch.randn(3),), training=False)
+    capsys.readouterr()
+    step()
+    assert capsys.readouterr().out == "printed\n"
+    assert step.note.startswith("Captured region by region: Dynamo breaks the graph")
+    assert "logging" not in step.note
+    assert graphs[-2:] == ["seen", "seen"]
 
 
 def test_options_of_graphs_act_on_each_region(regions: list[Any]) -> None:

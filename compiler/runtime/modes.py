@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from compiler.loggers import calls_of_loggers_left_out, is_at_logger
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.report import CudaGraph, SkipReason
 from compiler.runtime import capture
@@ -249,8 +250,10 @@ def _prepare_graph(
             )
         iteration = Iteration(call, model, inputs, training=training)
         try:
-            iteration()
-            return WholeGraphStep(iteration, _device_of(model, inputs), model, observer)
+            quiet = _without_breaks(iteration)
+            step: Step = WholeGraphStep(iteration, _device_of(model, inputs), model, observer)
+            step.note += " Calls of loggers are left out." if quiet else ""
+            return step
         except Unsupported as error:
             # What Python does between the regions would be lost in a replay.
             why_not = SkipReason("graph_break", f"Dynamo breaks the graph: {str(error).strip().splitlines()[0]}")
@@ -269,6 +272,24 @@ def _prepare_graph(
     why = f"{acting} acts on each." if why_not is None else why_not.detail
     step.note = f"Captured region by region: {why}"
     return step
+
+
+def _without_breaks(iteration: Iteration) -> bool:
+    """Run the iteration once, which compiles it; whether calls of loggers had to be left out for want of breaks.
+
+    Of a replay nobody expects that it logs: all of its Python ran when it was captured.
+    """
+    from torch._dynamo.exc import Unsupported
+
+    try:
+        iteration()
+    except Unsupported as error:
+        if not is_at_logger(str(error)):
+            raise
+        with calls_of_loggers_left_out():
+            iteration()
+        return True
+    return False
 
 
 def acting_on_regions(options: Options) -> str:
