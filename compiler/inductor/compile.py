@@ -186,6 +186,12 @@ def _notes(run: InductorRun, kernels: Sequence[InductorKernel]) -> list[str]:
             f"Inductor times several configurations of {len(untimed)} kernels when they are first launched; "
             "with no launch to time, the first of each is shown."
         )
+    nested = [region.name for region in run.regions if region.facts.has_nested]
+    if nested:
+        notes.append(
+            f"Region {', '.join(nested)} calls graphs of its own (branches, loops), whose kernels are listed "
+            "and in no group."
+        )
     failed = [k for k in kernels if k.error]
     if failed:
         notes.append(f"{len(failed)} kernels did not compile for {run.target.name}; each has its error.")

@@ -88,6 +88,7 @@ class GraphFacts:
     incompatible: str = ""  # the first FX node that a CUDA Graph cannot hold
     module: Any = None  # the loaded wrapper, where the code can run here
     partitions: int = 0
+    has_nested: bool = False  # graphs inside the graph, whose ops are in no unit
     missing: list[str] = field(default_factory=list)  # what this torch does not tell
     stages: dict[str, float] = field(default_factory=dict)  # milliseconds by stage
 
@@ -178,6 +179,9 @@ class _Watcher:
 
     def before_fusion(self, nodes: list[Any]) -> list[Any]:
         """Inductor's custom pass before fusion: only looks."""
+        if _is_nested():
+            self.facts.has_nested = True
+            return nodes
         self._remember_graph()
         self.facts.before = [self._unit(node) for node in nodes]
         return nodes
@@ -185,6 +189,8 @@ class _Watcher:
     def after_fusion(self, nodes: list[Any]) -> list[Any]:
         """Inductor's custom pass after fusion: judges the refusals, whose scheduler nodes are still whole."""
         group = {member: unit.get_name() for unit in nodes for member in members_of(unit)}
+        if _is_nested():
+            self._pairs.clear()
         for (first, second, words), (a, b) in self._pairs.items():
             if {group.get(m) for m in first} & {group.get(m) for m in second}:
                 continue  # fused later on, by another way
@@ -252,6 +258,8 @@ class _Watcher:
 
     def _codegen(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def codegen(scheduler: Any, nodes: Sequence[Any]) -> Any:
+            if _is_nested():
+                return real(scheduler, nodes)
             if not self._order:
                 self._remember_graph()
             units = [(self._unit(node), node) for node in nodes]
@@ -281,6 +289,8 @@ class _Watcher:
     def _define(self, real: Callable[..., str]) -> Callable[..., str]:
         def define_kernel(scheduling: Any, src_code: str, node_schedule: Any, kernel: Any) -> str:
             name = real(scheduling, src_code, node_schedule, kernel)
+            if _is_nested():
+                return name
             nodes = [n for n in node_schedule if hasattr(n, "get_name") and hasattr(n, "read_writes")]
             members = list(dict.fromkeys(m for n in nodes for m in members_of(n)))
             numels = {k: static_size(v) for k, v in (getattr(kernel, "numels", None) or {}).items()}
@@ -295,6 +305,8 @@ class _Watcher:
     def _define_cpp(self, real: Callable[..., str]) -> Callable[..., str]:
         def define_kernel(scheduling: Any, src_code: str, nodes: Sequence[Any], *args: Any, **keywords: Any) -> str:
             name = real(scheduling, src_code, nodes, *args, **keywords)
+            if _is_nested():
+                return name
             members = list(dict.fromkeys(m for node in nodes if hasattr(node, "get_nodes") for m in members_of(node)))
             self.facts.launches.append(LaunchFacts(name, members, {}, {}))
             return name
@@ -304,6 +316,8 @@ class _Watcher:
     def _planned(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def memory_plan_reuse(wrapper: Any) -> Any:
             result = real(wrapper)
+            if _is_nested():
+                return result
             taken = {
                 line.reused_as.get_name(): line.node.get_name()
                 for line in wrapper.lines
@@ -364,6 +378,16 @@ class _Watcher:
         self._pairs.clear()
         self._order.clear()
         self._scheduled.clear()
+
+
+def _is_nested() -> bool:
+    """Whether Inductor is at a graph inside the one that is watched: a branch of a conditional, the body of a loop.
+
+    Nodes, units and buffers of the report are those of the outer graph, in which it is one call.
+    """
+    from torch._inductor.virtualized import V
+
+    return type(V.graph).__name__ == "SubgraphLowering"
 
 
 _OWNING_LAYOUTS = ("FixedLayout", "FlexibleLayout", "CommBufferLayout")

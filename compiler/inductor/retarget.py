@@ -38,6 +38,9 @@ def retarget(
             replaced = _constant_on(moved, graph, replaced, device)
         env[node] = replaced
     result = fx.GraphModule(graph, moved)
+    for name, inner in graph.named_children():  # what a branch or a loop runs
+        if isinstance(inner, fx.GraphModule):
+            setattr(result, name, retarget(inner, device, target, mode, training=training))
     result.meta = dict(graph.meta)
     # fake constants would do as well, but Inductor reads the values of small ones
     inputs = [on_device(n.meta.get("val"), device, mode) for n in moved.nodes if n.op == "placeholder"]

@@ -66,7 +66,8 @@ def describe_capture(
     reasons = []
     for name in facts.mutated_inputs:
         if name not in static_inputs and name in nodes:
-            reasons.append(r.SkipReason("mutated_input", f"{name}, an input of the caller's, is written to", name))
+            detail = f"{name}, an input of the caller's, is written to"
+            reasons.append(r.SkipReason("mutated_input", detail, name, _written_at(name, nodes)))
     if facts.incompatible in nodes:
         node = nodes[facts.incompatible]
         detail = f"{node.op} cannot be part of a CUDA Graph"
@@ -83,7 +84,8 @@ def describe_capture(
 
 
 def _split(unit: UnitFacts, nodes: Mapping[str, r.Node], names: Sequence[str]) -> r.SkipReason:
-    node = nodes.get(names[-1]) if names else None
+    computed = [nodes[name] for name in names if name in nodes]
+    node = next((node for node in reversed(computed) if node.op != "getitem"), None)
     what = f"{node.op}: " if node is not None else ""
     detail = f"{what}{unit.partition_reason}; Inductor splits the CUDA Graph here"
     return r.SkipReason(
@@ -92,6 +94,12 @@ def _split(unit: UnitFacts, nodes: Mapping[str, r.Node], names: Sequence[str]) -
         node.name if node is not None else "",
         _source(node) if node is not None else None,
     )
+
+
+def _written_at(name: str, nodes: Mapping[str, r.Node]) -> r.SourceLine | None:
+    """The user's line that writes to an input: of the op that does, often a copy of what was computed instead."""
+    writers = (n for n in nodes.values() if n.inputs[:1] == [name] and n.op.rpartition(".")[0].endswith("_"))
+    return next((source for writer in writers if (source := _source(writer)) is not None), None)
 
 
 def _source(node: r.Node) -> r.SourceLine | None:
