@@ -1,15 +1,18 @@
 """Pictures of every panel, light and dark, at a small and a large size, to be looked at.
 
     python -m tests.benchmarks.screenshots FOLDER [--session X.fscope] [--compare Y.fscope] [--only WORD] [--small]
-                                                  [--filter KIND:VALUE]
+                                                  [--filter KIND:VALUE] [--states] [--odd] [--size 1024x700]
 
 Writes FOLDER/SIZE-THEME-VIEW.png, with --small in 256 colours, for documents. Without a session it is the sample that
 ships with the app; without another one to compare it with, a copy of it in which half of the groups are changed.
+--states takes selections, tips, messages, dialogs, menus and the tour instead of panels (window_states.py), --odd
+reports at the ends of what is shown (odd_reports.py). QT_SCALE_FACTOR=2 is a screen of high density.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -19,14 +22,16 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import msgspec
 import numpy as np
-from PySide6.QtCore import QEventLoop, QThreadPool
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QEventLoop, QPoint, QThreadPool
+from PySide6.QtGui import QImage, QPainter
 
 from app.filters import Filter, FilterKind
 from app.session import Session, open_session
 from app.settings import Settings
 from app.worker.client import WorkerClient
 from compiler.report import NodeCheck, Numerics, Report
+from tests.benchmarks.odd_reports import ODD
+from tests.benchmarks.window_states import STATES
 from views.app import make_application
 from views.main_window import MainWindow
 from views.screenshot import VIEWS, show_view
@@ -117,15 +122,7 @@ def shoot(
     filters: tuple[Filter, ...],
 ) -> None:
     """Every view at one size in both themes."""
-    window = MainWindow(WorkerClient, Settings(theme="light"), start_worker=False)
-    window.resize(*size)
-    window.show()
-    ready: list[str] = []
-    window.workspace.graph.laid_out.connect(ready.append)
-    window.show_session(session)
-    end = time.monotonic() + _LIMIT_S
-    while not ready and time.monotonic() < end:
-        settle(0.05)
+    window = opened(session, size, "light")
     run = window.workspace.panels.run
     for mode in ("eager", "compiled", "graph", "inductor", "inductor-graph"):
         if mode not in run.modes:
@@ -138,13 +135,72 @@ def shoot(
         for view in views:
             show_view(window, view)
             settle()
-            path = folder / f"{size[0]}x{size[1]}-{theme}-{view}.png"
             image = window.grab().toImage()
-            if not (in_few_colors(image) if small else image).save(str(path), "PNG", 0):
-                raise OSError(f"{path} cannot be written.")
-            print(path, flush=True)
+            save(in_few_colors(image) if small else image, folder / f"{size[0]}x{size[1]}-{theme}-{view}.png")
     window.session.discard_changes()
     window.close()
+
+
+def shoot_states(session: Session, other: Report, folder: Path, only: str, size: tuple[int, int], theme: str) -> None:
+    """The states of the window one after the other, each from the one before."""
+    window = opened(session, size, theme)
+    window.compare_control.pair(session.report, other)
+    for name, bring in STATES.items():
+        above = bring(window)
+        settle()
+        if only in name:
+            picture = window.grab()
+            if above is not None:
+                with QPainter(picture) as painter:
+                    painter.drawPixmap(window.mapFromGlobal(above.mapToGlobal(QPoint(0, 0))), above.grab())
+            save(picture.toImage(), folder / f"{size[0]}x{size[1]}-{theme}-{name}.png")
+        if above is not None:
+            above.close()
+    window.session.discard_changes()
+    window.close()
+
+
+def shoot_odd(folder: Path, only: str, size: tuple[int, int], theme: str) -> None:
+    """Each odd report, with nothing and with a group selected."""
+    for name, make in ODD.items():
+        if only not in name:
+            continue
+        window = opened(make(), size, theme)
+        save(window.grab().toImage(), folder / f"{size[0]}x{size[1]}-{theme}-{name}.png")
+        region = window.workspace.graph.region
+        if region is not None:
+            window.workspace.select_unit(region.groups[0].name)
+            settle(1.0)
+            save(window.grab().toImage(), folder / f"{size[0]}x{size[1]}-{theme}-{name}-selected.png")
+        window.session.discard_changes()
+        window.close()
+
+
+def opened(shown: Session | Report, size: tuple[int, int], theme: str) -> MainWindow:
+    """A window that shows a report, laid out."""
+    window = MainWindow(WorkerClient, Settings(theme=theme), start_worker=False)
+    window.resize(*size)
+    window.show()
+    window.activateWindow()
+    ready: list[str] = []
+    window.workspace.graph.laid_out.connect(ready.append)
+    if isinstance(shown, Report):
+        window.open_report(shown, shown.source)
+    else:
+        window.show_session(shown)
+    report = shown if isinstance(shown, Report) else shown.report
+    end = time.monotonic() + _LIMIT_S
+    while report.regions and not ready and time.monotonic() < end:
+        settle(0.05)
+    settle(1.0)
+    return window
+
+
+def save(image: QImage, path: Path) -> None:
+    """Write it, and say so."""
+    if not image.save(str(path), "PNG", 0):
+        raise OSError(f"{path} cannot be written.")
+    print(path, flush=True)
 
 
 def main() -> int:
@@ -156,7 +212,11 @@ def main() -> int:
     parser.add_argument("--only", default="", help="views whose names contain this")
     parser.add_argument("--small", action="store_true", help="in 256 colours")
     parser.add_argument("--filter", action="append", default=[], help="op:aten.add.Tensor, module:h.0, time:20, ...")
+    parser.add_argument("--states", action="store_true", help="states of the window, and not its panels")
+    parser.add_argument("--odd", action="store_true", help="odd reports, and not a session's panels")
+    parser.add_argument("--size", action="append", default=[], help="1024x700; else 1280x800 and 2560x1440")
     options = parser.parse_args()
+    sizes = [(int(width), int(height)) for width, _, height in (size.partition("x") for size in options.size)] or SIZES
     filters = tuple(Filter(FilterKind(kind), value) for kind, _, value in (f.partition(":") for f in options.filter))
     options.folder.mkdir(parents=True, exist_ok=True)
     make_application()
@@ -164,7 +224,12 @@ def main() -> int:
     with_numerics(session.report)
     other = open_session(options.compare).report if options.compare else changed(session.report)
     views = [view for view in VIEWS if options.only in view]
-    for size in SIZES:
+    for size, theme in itertools.product(sizes, ("light", "dark") if options.states or options.odd else ()):
+        if options.states:
+            shoot_states(session, other, options.folder, options.only, size, theme)
+        if options.odd:
+            shoot_odd(options.folder, options.only, size, theme)
+    for size in () if options.states or options.odd else sizes:
         shoot(session, other, options.folder, views, size, small=options.small, filters=filters)
     return 0
 
