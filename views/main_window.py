@@ -120,7 +120,7 @@ class MainWindow(QMainWindow):
         source = path.split("?")[0]
         name = source.rsplit(":", 1)[0] if ".py:" in source else source
         if source.startswith("example:") or Path(name).suffix in (".py", ".pt2"):
-            self.toolbar.source.setText(path)
+            self.toolbar.show_source(path)
             self.compile()
         elif is_trace(Path(path)):
             self.traces.open(Path(path))
@@ -131,7 +131,7 @@ class MainWindow(QMainWindow):
         """Show ``report``, not saved yet; ``title`` is its source as the toolbar shows it."""
         self._show_report(report, None, layouts or {}, modified=True, known=None)
         self.toolbar.show_report(report)
-        self.toolbar.source.setText(title)
+        self.toolbar.show_source(title)
 
     def show_session(self, session: Session) -> None:
         """Show a session read from a file."""
@@ -409,7 +409,7 @@ class MainWindow(QMainWindow):
             self.workspace.graph.choose_overlay("error")
 
     def _compile_example(self, source: str, training: bool) -> None:
-        self.toolbar.source.setText(source)
+        self.toolbar.show_source(source)
         self.toolbar.train.setChecked(training)
         self.compile()
 

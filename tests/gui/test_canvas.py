@@ -376,7 +376,7 @@ def test_no_region_and_clear(qtbot: QtBot, region: Region) -> None:
     assert widget.set_search("x") == []
     assert widget.next_match() == ""
     widget.set_region(region, layout_region(region))
-    widget.clear()
+    widget.clear("Nothing here")
     assert widget.scene is None
     widget.render_image(QSize(50, 50))
 
@@ -506,3 +506,15 @@ def test_a_ring_shows_that_the_keyboard_came_to_the_graph(canvas: GraphCanvas, q
 
     assert edge(Qt.FocusReason.TabFocusReason) != edge(Qt.FocusReason.MouseFocusReason)
     assert edge(Qt.FocusReason.ShortcutFocusReason) == edge(Qt.FocusReason.TabFocusReason)
+
+
+def test_the_first_view_stays_the_first_while_docks_take_their_room(canvas: GraphCanvas) -> None:
+    start = canvas.scene.start_x()
+    canvas.resize(600, 500)
+    QApplication.processEvents()
+    assert canvas.camera.to_view(start, 0)[0] == pytest.approx(300, abs=2)
+    canvas.zoom_in()
+    canvas.move_to(Camera(10.0, 20.0, 0.8))
+    canvas.resize(500, 400)
+    QApplication.processEvents()
+    assert canvas.camera == Camera(10.0, 20.0, 0.8), "somebody looked elsewhere"

@@ -112,8 +112,9 @@ class GraphCanvas(CanvasView):
         if self._scene is not None:
             self._show_scene(self._scene.with_overlay(overlay))
 
-    def clear(self) -> None:
-        """Shows no graph."""
+    def clear(self, why: str) -> None:
+        """Shows no graph, but ``why`` there is none."""
+        self._without_scene = why
         self._marks = Highlights()
         self._matches = []
         self._show_scene(None)

@@ -52,9 +52,11 @@ class CanvasView(QAbstractScrollArea):
         self._motion = Motion(self, self._apply_camera)
         self._moving = False
         self._ringed = False
+        self._without_scene = "Compile a model to see its graph"
         self._press: QPointF | None = None
         self._drag: QPointF | None = None
         self._opened = False  # whether the first view of this scene was chosen
+        self._first: Camera | None = None  # that view
         self._rest = QTimer(self)
         self._rest.setSingleShot(True)
         self._rest.setInterval(_REST_MS)
@@ -149,10 +151,11 @@ class CanvasView(QAbstractScrollArea):
         return opening(scene.bounds, scene.start_x(), self._width, self._height)
 
     def _open_view(self) -> None:
-        """Chooses the first view, as soon as the canvas has its size."""
-        if self._scene is not None and not self._opened:
+        """Chooses the first view, again for each size until somebody moves it: docks take their room a little later."""
+        if self._scene is not None and (not self._opened or self._camera == self._first):
             self._opened = self.isVisible()
-            self._apply_camera(self._opening(self._scene), False)
+            self._first = self._opening(self._scene)
+            self._apply_camera(self._first, False)
 
     def _glide(self, goal: Camera, duration_ms: int) -> None:
         self._opened = True
@@ -195,7 +198,7 @@ class CanvasView(QAbstractScrollArea):
                 painter.setPen(self._palette.theme.muted)
                 painter.setFont(self._palette.theme.ui_font(11))
                 where = self.viewport().rect()
-                painter.drawText(where, Qt.AlignmentFlag.AlignCenter, "Compile a model to see its graph")
+                painter.drawText(where, Qt.AlignmentFlag.AlignCenter, self._without_scene)
                 return
             ratio, size = self.viewport().devicePixelRatioF(), self._view_size()
             camera, sharp = self._base.draw(painter, self._painter, self._camera, size, ratio, self._moving)

@@ -35,6 +35,10 @@ class KernelPanel(QWidget):
         self._facts = label("", "muted", wrap=True, selectable=True)
         self._facts.setContentsMargins(14, 6, 14, 2)
         column.addWidget(self._facts)
+        self._error = label("", "danger", wrap=True, selectable=True)
+        self._error.setContentsMargins(14, 2, 14, 4)
+        self._error.setVisible(False)
+        column.addWidget(self._error)
         self._notice = label("", "muted", wrap=True)
         self._notice.setContentsMargins(14, 0, 14, 4)
         self._notice.setVisible(False)
@@ -84,8 +88,8 @@ class KernelPanel(QWidget):
         self._lines = None
         for pane in (self.first, self.second):
             pane.show_kernel(None)
-        self._facts.setVisible(False)
-        self._notice.setVisible(False)
+        for told in (self._facts, self._error, self._notice):
+            told.setVisible(False)
         self._empty.setText(reason)
         self._stack.setCurrentIndex(1)
 
@@ -98,6 +102,8 @@ class KernelPanel(QWidget):
             facts = kernel_facts(kernel)
             self._facts.setText(facts)
             self._facts.setVisible(bool(facts))
+            self._error.setText(kernel.error)
+            self._error.setVisible(bool(kernel.error))
             self._stack.setCurrentIndex(0)
         self._notice.setVisible(False)
         self._marked = marked
@@ -167,8 +173,7 @@ def kernel_facts(kernel: Kernel) -> str:
         f"occupancy {kernel.occupancy:.0%}" if kernel.occupancy is not None else "",
         fmt.plural(kernel.launches, "launch", "launches") if kernel.launches != 1 else "",
     ]
-    text = "  ·  ".join(fact.replace(" ", "\u00a0") for fact in facts if fact)
-    return f"{text}\n{kernel.error}".strip() if kernel.error else text
+    return "\u00a0\u00a0·  ".join(fact.replace(" ", "\u00a0") for fact in facts if fact)
 
 
 def _top(widget: QWidget) -> QWidget:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QPainter, QShowEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.filters import Kept
 from app.source_heat import Heat, LineHeat, source_heat
@@ -15,7 +15,7 @@ from views.look import format as fmt
 from views.look.contrast import legible
 from views.look.theme import Theme, mix
 from views.selection.selection import Selection
-from views.widgets.basic import ElidedLabel, Segments, as_panel
+from views.widgets.basic import Choice, ElidedLabel, Segments, as_panel
 
 _HEAT_WIDTH = 92
 
@@ -92,8 +92,7 @@ class SourcePanel(QWidget):
         column.setSpacing(6)
         row = QHBoxLayout()
         row.setSpacing(10)
-        self.files = QComboBox()
-        self.files.setAccessibleName("Source file")
+        self.files = Choice("Source file")
         self.files.setMinimumWidth(180)
         self.files.activated.connect(lambda _: self._show_file())
         row.addWidget(self.files)

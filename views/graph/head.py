@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QTabBar, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QTabBar, QWidget
 
 from app.overlays import OVERLAYS
 from compiler.report import Report
 from views.graph.regions import break_before, region_tip, region_title
 from views.look.icons import icon
 from views.look.theme import Theme
-from views.widgets.basic import icon_button
+from views.widgets.basic import Choice, icon_button
 
 _ROOM_FOR_ZOOM = 760  # pixels
 _APART = 4  # pixels between what belongs together and what does not, beside the row's own
@@ -106,10 +106,8 @@ class GraphHead(QFrame):
             button.setVisible(width >= _ROOM_FOR_ZOOM)
 
 
-def _choice(name: str, tip: str, titles: dict[str, str]) -> QComboBox:
-    made = QComboBox()
-    made.setAccessibleName(name)
-    made.setToolTip(tip)
+def _choice(name: str, tip: str, titles: dict[str, str]) -> Choice:
+    made = Choice(name, tip)
     for key, title in titles.items():
         made.addItem(title, key)
     return made

@@ -135,6 +135,10 @@ class GraphPanel(QWidget):
         self.head.set_icons(report, self._theme)
         if report.regions:
             self._tab_changed(0)
+        else:
+            self.canvas.clear("This report has no compiled region")
+            self._coloured = (None, self.head.overlay, None)
+            self.legend.show_overlay(None)
 
     @property
     def report(self) -> Report | None:

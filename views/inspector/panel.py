@@ -143,7 +143,7 @@ class Inspector(QWidget):
         elif selection.nodes:
             self._head(fmt.plural(len(selection.nodes), "node"), f"in {index.region.name}")
         else:
-            self._head(index.region.name, f"{index.region.kind} region")
+            self._head(index.region.name, f"{index.region.kind} region" if index.region.kind else "")
         self._pin.setChecked(self._pinned is not None)
         self._pin.setEnabled(self._pinned is not None or not selection.is_empty)
         self._show_kernel(kernel, selection, unit)
@@ -202,6 +202,7 @@ class Inspector(QWidget):
     def _head(self, title: str, chip: str) -> None:
         self.title.setText(title)
         self._chip.setText(chip)
+        self._chip.setVisible(bool(chip))
 
     def _show_kernel(self, kernel: Kernel | None, selection: Selection, unit: Group | ExternCall | None) -> None:
         index = self._index

@@ -211,6 +211,9 @@ def overview_page(index: RegionIndex) -> Page:
             ("Peak of intermediates", f"{fmt.size(region.memory.peak_bytes)} (planned)"),
         ]
     )
+    if not region.nodes:
+        page.text("Dynamo compiled nothing: the model may run no tensor op.", "muted")
+        return page
     graph = region.cuda_graph
     page.heading("CUDA Graph")
     if graph.captured:
@@ -367,7 +370,7 @@ def pair_page(index: RegionIndex, nodes: Iterable[str], theme: Theme) -> Page:
 
 
 def _unit_facts(index: RegionIndex, unit: Unit) -> list[tuple[str, str]]:
-    facts = [("Order", f"{unit.order + 1} of {len(index.schedule)} in the schedule")]
+    facts = [("Order", f"{unit.order + 1:,} of {len(index.schedule):,} in the schedule")]
     if isinstance(unit, ExternCall):
         facts.append(("Call", unit.op))
         if unit.runs_as:

@@ -37,6 +37,8 @@ _LEADING = {"time": 2, "wasted": _WASTED, "error": _ERROR, "bytes": 5}  # overla
 _CSV = ("order", "name", "kind", "kernel", "time_us", "measured", "wasted_us", "bytes", "flops", "error", "eager_error")
 _AT_ONCE = 400  # rows that are made within a frame; more are made off the GUI thread
 
+_NONE = "There is no group and no extern call."
+_NONE_SUCH = "No group or extern call has all of these words."
 
 class UnitsPanel(QWidget):
     """Filter box over the table."""
@@ -61,7 +63,8 @@ class UnitsPanel(QWidget):
         self.filter.setClearButtonEnabled(True)
         column.addWidget(self.filter)
         self.table = _UnitsDataTable("Groups and extern calls", _COLUMNS, swatch_column=_NAME)
-        self.table.set_empty_text("No group or extern call has all of these words.")
+        self.table.set_empty_text(_NONE)
+        self.filter.textChanged.connect(lambda text: self.table.set_empty_text(_NONE_SUCH if text.strip() else _NONE))
         self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.verticalHeader().setDefaultSectionSize(26)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)

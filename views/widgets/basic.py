@@ -10,12 +10,16 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
     QButtonGroup,
+    QComboBox,
     QDockWidget,
     QFrame,
     QHBoxLayout,
     QLabel,
     QPushButton,
     QSizePolicy,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
     QToolButton,
     QWidget,
 )
@@ -110,6 +114,26 @@ class ElidedLabel(QLabel):
         painter.setPen(self.palette().color(self.foregroundRole()))
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, shown)
         painter.end()
+
+
+class Choice(QComboBox):
+    """A box to choose from; what has no room in it ends in an ellipsis, which a style only cuts."""
+
+    def __init__(self, name: str, tip: str = "") -> None:
+        super().__init__()
+        self.setAccessibleName(name)
+        self.setToolTip(tip)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """As the style does, with a text that fits."""
+        with QStylePainter(self) as painter:
+            option = QStyleOptionComboBox()
+            self.initStyleOption(option)
+            painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+            part = QStyle.SubControl.SC_ComboBoxEditField
+            room = self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, part, self).width()
+            option.currentText = self.fontMetrics().elidedText(option.currentText, Qt.TextElideMode.ElideMiddle, room)
+            painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
 
 def line() -> QFrame:

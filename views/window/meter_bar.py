@@ -101,7 +101,7 @@ class MeterBar(QWidget):
         self._meter = found
         self.setToolTip(meter_text(found))
         self.setAccessibleDescription(meter_text(found))
-        self.setVisible(True)
+        self.setVisible(any(getattr(found, name).total for name, _ in _LINKS))
         self.update()
 
 

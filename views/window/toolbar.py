@@ -10,8 +10,9 @@ from app.titles import COMPILERS
 from compiler.report import Report, Target
 from views.look.icons import icon
 from views.look.theme import Theme
-from views.widgets.basic import icon_button, push_button, recolor
+from views.widgets.basic import Choice, icon_button, push_button, recolor
 
+_TARGET_TIP = "The GPU that code is generated for"
 _SUGGESTIONS_WIDTH = 260  # pixels: the longest example is wider than the line in a small window
 DEFAULT_TARGET = "h100"  # where there is no GPU and none was chosen before
 
@@ -50,14 +51,11 @@ class Toolbar(QToolBar):
         completer.popup().setMinimumWidth(_SUGGESTIONS_WIDTH)
         self.source.setCompleter(completer)
         self.addWidget(self.source)
-        self.compiler = QComboBox()
-        self.compiler.setAccessibleName("Compiler")
+        self.compiler = Choice("Compiler")
         for key, title in COMPILERS.items():
             self.compiler.addItem(title, key)
         self.addWidget(self.compiler)
-        self.target = QComboBox()
-        self.target.setAccessibleName("Target GPU")
-        self.target.setToolTip("The GPU that code is generated for")
+        self.target = Choice("Target GPU", _TARGET_TIP)
         self.target.setMinimumContentsLength(17)
         self.target.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.target.addItem("Starting worker…", "")
@@ -124,10 +122,15 @@ class Toolbar(QToolBar):
 
     def show_report(self, report: Report) -> None:
         """What a report was made of, so that Compile makes it again."""
-        self.source.setText(report.source)
+        self.show_source(report.source)
         self.train.setChecked(report.training)
         self.compiler.setCurrentIndex(max(self.compiler.findData(report.compiler), 0))
         self.show_target(report.target)
+
+    def show_source(self, source: str) -> None:
+        """Another source, from its beginning where it is longer than the line."""
+        self.source.setText(source)
+        self.source.setCursorPosition(0)
 
     def show_target(self, target: Target) -> None:
         """A report's target, while no worker has said what can be compiled for."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QMainWindow, QWidget
 
-from compiler.report import Report
+from compiler.report import Region, Report
 from views.graph.panel import GraphPanel
 from views.graph.view_history import Around
 from views.inspector.panel import Inspector
@@ -68,6 +68,9 @@ class Workspace(QObject):
         self.filters.set_report(report)
         self.panels.set_report(report)
         self.graph.set_report(report, layouts)
+        if not report.regions:  # nothing of the report before may stay
+            self._show_region(RegionIndex(report, Region("No compiled region", "", [])))
+            self.selection.reset(Selection())
 
     def refresh(self) -> None:
         """The report shown has grown: a run ended and left its records in it."""
