@@ -15,7 +15,22 @@ from app.cli.entry import with_default_command
 from app.cli.text import bytes_text, table, us_text
 from app.session import open_session, save_session
 from compiler.options import Options
-from compiler.report import GraphBreak, Guard, Measurement, Percentiles, Recompile, Report, SourceLine
+from compiler.report import (
+    BufferPlan,
+    CudaGraph,
+    GraphBreak,
+    Guard,
+    Measurement,
+    Memory,
+    Percentiles,
+    Recompile,
+    Refusal,
+    RefusalRule,
+    Report,
+    SchedulerNode,
+    SkipReason,
+    SourceLine,
+)
 from compiler.targets import TARGETS
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
@@ -68,6 +83,53 @@ class TestShow:
         assert "estimated for h100" in out
         assert "4.00x" in out  # 200 µs of eager's CPU against 50 µs of the graph's GPU
         assert "library_is_faster" in out
+
+    def test_what_was_not_fused_and_not_captured_is_told(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Refusals by rule, the costliest rule first; why CUDA Graphs are split, with the op and its line."""
+        report = transformer_report(60)
+        region = report.regions[0]
+        a, b, c = (node.name for node in region.nodes[:3])
+        region.refusals = [
+            Refusal(a, b, RefusalRule.EXTERN, "a library call", 10),
+            Refusal(a, c, RefusalRule.CYCLE, "a cycle", 3_000_000),
+            Refusal(b, c, RefusalRule.EXTERN, "a library call", 990),
+        ]
+        reasons = [
+            SkipReason("device_copy", "DeviceCopy ops", c, SourceLine("m.py", 7)),
+            SkipReason("mutated_input", f"{a}, an input of the caller's, is written to", a),
+        ]
+        region.cuda_graph = CudaGraph(capturable=False, partitions=2, skip_reasons=reasons)
+        save_session(tmp_path / "x.fscope", report)
+        ok("show", str(tmp_path / "x.fscope"))
+        out = capsys.readouterr().out
+        told = out.splitlines()
+        start = next(i for i, line in enumerate(told) if line.startswith("kept apart"))
+        rows = [line.split() for line in told[start + 1 : start + 3]]
+        assert rows == [["cycle", "1", "3", "MB", f"{a},", c], ["extern", "2", "1", "kB", f"{b},", c]]
+        assert "cannot be captured whole, 2 partitions" in out
+        assert f"  {region.name}: DeviceCopy ops [{c}] (m.py:7)" in out
+        assert f"  {region.name}: {a}, an input of the caller's, is written to\n" in out
+
+    def test_json_has_the_plan_and_the_nodes_before_fusion(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        report = transformer_report(60)
+        region = report.regions[0]
+        region.memory = Memory([BufferPlan("buf0", "add", 64, 0, 2), BufferPlan("buf1", "mul", 64, 3, 4, "buf0")])
+        region.scheduler_nodes = [SchedulerNode("op0", "computed", ["add"], ["arg0"], ["buf0"], 128, "group0")]
+        save_session(tmp_path / "x.fscope", report)
+        ok("show", str(tmp_path / "x.fscope"), "--json")
+        (told,) = json.loads(capsys.readouterr().out)["regions"]
+        assert [(buffer["name"], buffer["reuses"]) for buffer in told["memory"]["plan"]] == [
+            ("buf0", ""),
+            ("buf1", "buf0"),
+        ]
+        assert told["scheduler_nodes"] == [
+            {"name": "op0", "kind": "computed", "nodes": ["add"], "reads": ["arg0"], "writes": ["buf0"], "bytes": 128,
+             "unit": "group0"}
+        ]  # fmt: skip
 
     def test_json_has_the_promised_keys(self, session: str, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
         ok("show", session, "--json")
@@ -302,7 +364,7 @@ def test_no_display_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     ok("targets")
     out = capsys.readouterr().out
-    assert all(name in out for name in TARGETS)
+    assert all(f"  {name}: {target.source}" in out for name, target in TARGETS.items())
     ok("examples")
     out = capsys.readouterr().out
     assert "example:gpt2" in out

@@ -21,11 +21,16 @@ def targets_command(_options: argparse.Namespace) -> int:
             f"{target.tflops_fp32:.0f}",
             f"{target.tflops_fp16:.0f}",
             f"{target.memory_gb:.0f}",
+            f"{target.l2_bytes / 2**20:.0f}",
+            f"{target.shared_bytes / 1024:.0f}",
         )
         for target in TARGETS.values()
     ]
-    headers = ("target", "GPU", "arch", "SMs", "GB/s", "TFLOP/s fp32", "fp16", "GB")
+    headers = ("target", "GPU", "arch", "SMs", "GB/s", "TFLOP/s fp32", "fp16", "GB", "L2 MiB", "shared KiB")
     print(table(headers, rows, right=headers[3:]))
+    print("\nDense peak rates, shared memory for one block. The figures are those of:")
+    for target in TARGETS.values():
+        print(f"  {target.name}: {target.source}")
     print("\nlocal is this machine's own GPU; 'doctor' says whether there is one.")
     return 0
 

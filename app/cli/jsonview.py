@@ -73,6 +73,9 @@ def _region(region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
                 "op": call.op,
                 "reason": call.reason.value,
                 "detail": call.detail,
+                "runs_as": call.runs_as,
+                "estimated_bytes": call.estimated_bytes,
+                "estimated_flops": call.estimated_flops,
                 "order": call.order,
             }
             for call in region.extern_calls
@@ -96,7 +99,9 @@ def _region(region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
             "order": region.memory.order.value if region.memory.order is not None else "",
             "captured_peak_bytes": region.memory.captured_peak_bytes,
             "moved_steps": region.memory.moved_steps,
+            "plan": [_whole(buffer) for buffer in region.memory.buffers],
         },
+        "scheduler_nodes": [_whole(node) for node in region.scheduler_nodes],
         "cuda_graph": {
             "captured": graph.captured,
             "capturable": graph.capturable,

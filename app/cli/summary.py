@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from app.cli.text import bytes_text, count_text, shorten, table, us_text
 from app.meter import Meter, meter, share_text
-from compiler.report import CudaGraph, GraphBreak, Kernel, Measurement, Report, SourceLine
+from compiler.report import CudaGraph, GraphBreak, Kernel, Measurement, Refusal, Report, SourceLine
 
 COSTLIEST = 8
 
@@ -25,6 +25,10 @@ def _parts(report: Report) -> Iterator[str]:
         yield _regions(report)
     if calls := _extern_calls(report):
         yield calls
+    if refusals := _refusals(report):
+        yield refusals
+    if reasons := _skip_reasons(report):
+        yield reasons
     if report.kernels:
         yield _kernels(report)
     if report.regions:
@@ -95,7 +99,8 @@ def _graph_text(graph: CudaGraph) -> str:
         return f"captured{parts} on {graph.streams} stream{'s' if graph.streams > 1 else ''} ({both})"
     if not graph.answered:
         return "not said"
-    return "can be captured" if graph.capturable else "cannot be captured"
+    parts = f" whole, {graph.partitions} partitions" if graph.partitions > 1 else ""
+    return "can be captured" if graph.capturable else f"cannot be captured{parts}"
 
 
 def _extern_calls(report: Report) -> str:
@@ -103,6 +108,30 @@ def _extern_calls(report: Report) -> str:
     counts = Counter((call.runs_as or call.op, call.reason.value) for call in calls)
     rows = [(op, count, reason) for (op, reason), count in counts.most_common()]
     return table(("extern call", "count", "reason"), rows, right=("count",)) if rows else ""
+
+
+def _refusals(report: Report) -> str:
+    """Pairs of neighbours kept apart, by rule: first the rule that costs most."""
+    by_rule: dict[str, list[Refusal]] = {}
+    for refusal in (refusal for region in report.regions for refusal in region.refusals):
+        by_rule.setdefault(refusal.rule.value, []).append(refusal)
+    lost = {rule: sum(refusal.bytes_lost for refusal in found) for rule, found in by_rule.items()}
+    rows = []
+    for rule in sorted(by_rule, key=lambda rule: lost[rule], reverse=True):
+        most = max(by_rule[rule], key=lambda refusal: refusal.bytes_lost)
+        rows.append((rule, len(by_rule[rule]), bytes_text(lost[rule]), shorten(f"{most.a}, {most.b}", 60)))
+    headers = ("kept apart", "pairs", "bytes lost (est.)", "the costliest pair")
+    return table(headers, rows, right=headers[1:3]) if rows else ""
+
+
+def _skip_reasons(report: Report) -> str:
+    """Why CUDA Graphs leave out a region, or are split in it, with the op and the model's line."""
+    lines = []
+    for region in report.regions:
+        for reason in region.cuda_graph.skip_reasons:
+            node = f" [{reason.node}]" if reason.node and reason.node not in reason.detail else ""
+            lines.append(f"  {region.name}: {shorten(reason.detail, 100)}{node}{_place(reason.source)}")
+    return "\n".join(["Kept out of CUDA Graphs:", *dict.fromkeys(lines)]) if lines else ""
 
 
 def _kernels(report: Report) -> str:
