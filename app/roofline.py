@@ -90,6 +90,11 @@ def _all_nodes(nodes: list[GraphNode]) -> list[GraphNode]:
     return [one for node in nodes for one in (node, *_all_nodes(node.children))]
 
 
+def unit_times(report: Report, region: Region) -> dict[str, UnitTime]:
+    """Unit -> its time, measured or estimated; none for a unit that was not measured and moves and computes nothing."""
+    return measured_units(report, region) | {point.unit: point.time for point in points(report, region)}
+
+
 def points(report: Report, region: Region) -> list[Point]:
     """Every unit of a region that moves bytes or computes, in launch order; none for a target of unknown rates."""
     if not (report.target.bandwidth_gbs and report.target.tflops_fp32):

@@ -16,8 +16,8 @@ from app.diff import Diff, Status, compare
 from app.diff.kernels import plain, renamed
 from app.diff.nodes import match_nodes
 from app.diff.units import units_of
-from app.session import save_session
-from compiler.report import ExternCall, ExternReason, Node, Region, Report
+from app.session import open_session, save_session
+from compiler.report import CudaGraph, ExternCall, ExternReason, Node, Region, Report
 from tests.fake_reports import backward_region, transformer_region, transformer_report
 
 
@@ -384,3 +384,27 @@ class TestCommand:
     def test_a_file_that_is_none(self, pair: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["diff", pair[0], "nowhere.fscope"]) == 1
         assert "nowhere.fscope" in capsys.readouterr().err
+
+
+def test_times_are_of_every_unit_and_measured_where_both_sides_were() -> None:
+    """A library call has a time, too; what was measured is never set beside an estimate of the same report."""
+    measured = open_session(Path(__file__).parent / "fixtures" / "recorded" / "inductor_dropout.fscope").report
+    estimated = msgspec.msgpack.decode(msgspec.msgpack.encode(measured), type=Report)
+    estimated.traces = []
+    for region in estimated.regions:
+        region.cuda_graph = CudaGraph()
+    for kernel in estimated.kernels:
+        kernel.measured_us = None
+    found = compare(measured, estimated)
+    groups = [group for region in found.regions for group in region.groups]
+    assert len(groups) == 10
+    for group in groups:
+        assert group.cost_a.measured
+        assert group.cost_a.us is not None
+        assert not group.cost_b.measured
+        assert group.cost_b.us is not None
+        assert group.cost_b.us < group.cost_a.us
+    (total,) = (change for change in found.totals if change.name == "kernel time, measured (us)")
+    assert total.a == pytest.approx(sum(kernel.measured_us or 0.0 for kernel in measured.kernels))
+    assert total.b is None
+    assert "kernel time, measured (us)" not in {change.name for change in compare(estimated, estimated).totals}

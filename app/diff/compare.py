@@ -9,17 +9,16 @@ from app.diff.kernels import compare_kernels
 from app.diff.lineage import both_ways, reasons
 from app.diff.nodes import match_nodes
 from app.diff.records import Change, Diff, NodeMatch, RegionDiff
-from app.diff.units import compare_units, units_of
+from app.diff.units import Costs, compare_units, units_of
+from app.roofline import unit_times
 from app.titles import title_beside
-from compiler.report import Kernel, NodeKind, Region, Report
+from compiler.report import NodeKind, Region, Report
 
 
 def compare(a: Report, b: Report) -> Diff:
     """What differs between two reports: of two compilers, or of one before and after a change."""
-    kernels_a = {kernel.name: kernel for kernel in a.kernels}
-    kernels_b = {kernel.name: kernel for kernel in b.kernels}
     pairs = pair_regions(a.regions, b.regions)
-    regions = [_region(one, other, kernels_a, kernels_b) for one, other in pairs]
+    regions = [_region(one, other, _costs(a, one), _costs(b, other)) for one, other in pairs]
     known = [
         (one, other, region.groups)
         for (one, other), region in zip(pairs, regions, strict=True)
@@ -54,9 +53,12 @@ def pair_regions(a: Sequence[Region], b: Sequence[Region]) -> list[tuple[Region 
     return pairs + [(None, region) for region in rest]
 
 
-def _region(
-    a: Region | None, b: Region | None, kernels_a: dict[str, Kernel], kernels_b: dict[str, Kernel]
-) -> RegionDiff:
+def _costs(report: Report, region: Region | None) -> Costs:
+    times = unit_times(report, region) if region is not None else {}
+    return Costs({kernel.name: kernel for kernel in report.kernels}, times)
+
+
+def _region(a: Region | None, b: Region | None, costs_a: Costs, costs_b: Costs) -> RegionDiff:
     empty = Region("", "", [])
     one, other = a or empty, b or empty
     matches = match_nodes(one, other)
@@ -71,7 +73,7 @@ def _region(
     return RegionDiff(
         a=one.name,
         b=other.name,
-        groups=compare_units(one, other, [*matches, *linked], kernels_a, kernels_b),
+        groups=compare_units(one, other, [*matches, *linked], costs_a, costs_b),
         matches=matches,
         only_a=only_a,
         only_b=only_b,
@@ -100,7 +102,10 @@ def totals(a: Report, b: Report) -> list[Change]:
     """Figures of the whole reports, equal or not."""
     result = [Change("kernels", len(a.kernels), len(b.kernels)), *_counts(a.regions, b.regions)]
     result.append(Change("graph breaks", len(a.graph_breaks), len(b.graph_breaks)))
-    result.append(Change("kernel time, estimated (us)", _kernel_us(a), _kernel_us(b)))
+    result.append(Change("kernel time, estimated (us)", _kernel_us(a, "estimated_us"), _kernel_us(b, "estimated_us")))
+    measured = Change("kernel time, measured (us)", _kernel_us(a, "measured_us"), _kernel_us(b, "measured_us"))
+    if measured.a is not None or measured.b is not None:
+        result.append(measured)
     for name, read in (("spills (bytes per thread)", "spills"), ("most registers", "registers")):
         values = [
             max((value for kernel in report.kernels if (value := getattr(kernel, read)) is not None), default=None)
@@ -126,12 +131,14 @@ def _counts(a: Sequence[Region], b: Sequence[Region]) -> list[Change]:
     return [Change(name, ours[name], theirs[name]) for name in ours]
 
 
-def _kernel_us(report: Report) -> float | None:
-    """Estimated time of all launches of all generated kernels; None where one has no estimate."""
-    times = [kernel.estimated_us for kernel in report.kernels]
-    if not times or any(time is None for time in times):
-        return None
-    return round(sum((kernel.estimated_us or 0.0) * kernel.launches for kernel in report.kernels), 3)
+def _kernel_us(report: Report, field: str) -> float | None:
+    """Time of all launches of all generated kernels; None where one has none."""
+    total, known = 0.0, bool(report.kernels)
+    for kernel in report.kernels:
+        us: float | None = getattr(kernel, field)
+        known = known and us is not None
+        total += (us or 0.0) * kernel.launches
+    return round(total, 3) if known else None
 
 
 def _measurements(a: Report, b: Report) -> list[Change]:

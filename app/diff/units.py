@@ -4,12 +4,39 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from app.diff.nodes import FREE_OPS, family
 from app.diff.records import Cost, GroupDiff, NodeMatch, Status
+from app.roofline import UnitTime
 from compiler.report import ExternCall, Group, Kernel, Region
 
 Unit = Group | ExternCall
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What is known of the cost of a region's units: kernels by name, times by unit."""
+
+    kernels: Mapping[str, Kernel]
+    times: Mapping[str, UnitTime]
+
+    def of(self, units: Sequence[Unit]) -> Cost:
+        """The units' cost together. A time is given only where every unit has one, and all of the same kind."""
+        used = [self.kernels[unit.kernel] for unit in units if isinstance(unit, Group) and unit.kernel in self.kernels]
+        registers = [kernel.registers for kernel in used if kernel.registers is not None]
+        spills = [kernel.spills for kernel in used if kernel.spills is not None]
+        times = [self.times[unit.name] for unit in units if unit.name in self.times]
+        measured = {time.measured for time in times}
+        told = bool(times) and len(times) == len(units) and len(measured) == 1
+        return Cost(
+            launches=len(units),
+            bytes=sum(unit.estimated_bytes for unit in units),
+            us=sum(time.us for time in times) if told else None,
+            measured=told and True in measured,
+            registers=max(registers, default=None),
+            spills=max(spills, default=None),
+        )
 
 
 def units_of(region: Region) -> list[Unit]:
@@ -33,8 +60,8 @@ def compare_units(
     a: Region,
     b: Region,
     matches: Sequence[NodeMatch],
-    kernels_a: Mapping[str, Kernel],
-    kernels_b: Mapping[str, Kernel],
+    costs_a: Costs,
+    costs_b: Costs,
 ) -> list[GroupDiff]:
     """Every unit of both regions in exactly one entry, in the order of ``a``, what only ``b`` has at the end.
 
@@ -81,8 +108,8 @@ def compare_units(
                 nodes_a=_nodes(in_a),
                 nodes_b=_nodes(in_b),
                 exact=not any(unit.name in inferred_a for unit in in_a),
-                cost_a=cost(in_a, kernels_a),
-                cost_b=cost(in_b, kernels_b),
+                cost_a=costs_a.of(in_a),
+                cost_b=costs_b.of(in_b),
                 detail=detail,
             )
         )
@@ -167,21 +194,3 @@ def _kind(unit: Unit) -> str:
 
 def _nodes(units: Sequence[Unit]) -> list[str]:
     return list(dict.fromkeys(node for unit in units for node in unit.nodes))
-
-
-def cost(units: Sequence[Unit], kernels: Mapping[str, Kernel]) -> Cost:
-    """The units' cost together. A time is given only where every unit has one of the same kind."""
-    used = [kernels[unit.kernel] for unit in units if isinstance(unit, Group) and unit.kernel in kernels]
-    registers = [kernel.registers for kernel in used if kernel.registers is not None]
-    spills = [kernel.spills for kernel in used if kernel.spills is not None]
-    measured = [kernel.measured_us for kernel in used if kernel.measured_us is not None]
-    estimated = [kernel.estimated_us for kernel in used if kernel.estimated_us is not None]
-    times = measured if len(measured) == len(units) else estimated if len(estimated) == len(units) else []
-    return Cost(
-        launches=len(units),
-        bytes=sum(unit.estimated_bytes for unit in units),
-        us=sum(times) if times else None,
-        measured=bool(times) and times is measured,
-        registers=max(registers, default=None),
-        spills=max(spills, default=None),
-    )

@@ -18,7 +18,7 @@ GROUP_COLUMNS = [
     Column("B", 210, tip="Fusion groups and extern calls of B"),
     Column("Launches", 82, True),
     Column("Bytes", 150, True, "Memory traffic (estimated)"),
-    Column("Time", 150, True, "Of the generated kernels: measured, or estimated and marked ~"),
+    Column("Time", 150, True, "Measured where every unit was; else estimated and marked ~"),
     Column("Registers", 88, True, "The most that a kernel of them needs"),
     Column("Spills", 88, True, "Bytes per thread, the most of them"),
     Column("Why", 240),
