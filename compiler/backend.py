@@ -17,6 +17,7 @@ from compiler.codegen.wrapper import generate_wrapper
 from compiler.collectives import has_collectives
 from compiler.decompositions import decomposition_table, wrong_rules_set_aside
 from compiler.direct import direct_call, needs_no_wrapper
+from compiler.donated import mark_donated_inputs
 from compiler.dynamo_messages import DynamoFacts
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
@@ -181,6 +182,8 @@ def _compiler(session: Session, kind: str, number: int) -> GraphCompiler:
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         # asked now, for graphs of other sizes are compiled when AOTAutograd has long forgotten
         static = mark_static_inputs(graph, kind)
+        if kind == "backward" and not session.cuda_graph:  # a graph runs again on what lies where its inputs are
+            mark_donated_inputs(graph)
         facts = _Facts(name, kind, static, _returned_outputs() if kind == "forward" else None)
         if not any(isinstance(x, torch.SymInt) for x in symbolic_inputs(graph)):
             return boxed(_build(session, graph, facts).run)

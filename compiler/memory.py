@@ -3,9 +3,10 @@
 Greedy, along the schedule: a buffer takes the storage of a dead one with the same element count, dtype and device,
 unless keeping that for it would raise the peak. A kernel writes its result over an operand that nobody needs any more,
 where it reads each element only at the point where it writes it. What a scatter writes lies in the memory that it goes
-on with, always; what is written into an input in that input's. Otherwise inputs and returned buffers are never reused.
-A library call that may return a view of its argument keeps the argument alive as long as its result. Inputs that the
-caller gives up (what a forward saved for its backward) count until their last use.
+on with, always; what is written into an input in that input's. Inputs that the caller gives up (what a forward saved
+for its backward) count until their last use; those of them that it donates, which nobody else can see, are written over
+like any operand. Otherwise inputs and returned buffers are never reused. A library call that may return a view of its
+argument keeps the argument alive as long as its result.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from compiler.schedule import Launch, Scheduled, writes_of
 class MemoryPlan:
     """``born`` and ``last_use`` give schedule positions; ``reuses`` maps a buffer to the one it takes over.
 
-    ``in_place`` is the part of ``reuses`` in which the kernel that makes a buffer reads the other.
+    ``in_place`` is the part of ``reuses`` in which the kernel that makes a buffer reads the other, perhaps an input.
     ``given_up`` are the inputs that only this schedule holds. ``peak_bytes`` is the largest sum of live intermediates
     and given-up inputs at any step, ``total_bytes`` the sum of all of them.
     """
@@ -44,9 +45,14 @@ class MemoryPlan:
 
 
 def plan_memory(
-    steps: Sequence[Scheduled], program: Program, options: Options = DEFAULTS, given_up: Collection[str] = ()
+    steps: Sequence[Scheduled],
+    program: Program,
+    options: Options = DEFAULTS,
+    given_up: Collection[str] = (),
+    donated: Collection[str] = (),
 ) -> MemoryPlan:
-    """Plan the intermediates of a schedule. ``given_up`` names inputs that nobody else holds."""
+    """Plan the intermediates of a schedule. ``given_up`` names inputs that nobody else holds, ``donated`` those of them
+    that kernels may write over."""
     born: dict[str, int] = {}
     last_use: dict[str, int] = {}
     buffers: dict[str, Buffer] = {}
@@ -70,10 +76,10 @@ def plan_memory(
     assigned: dict[str, str] = {}
     in_place: dict[str, str] = {}
     if options.memory_reuse:
-        assigned, in_place = _assign_storage(steps, last_use, kept | over.keys(), reuses)
+        assigned, in_place = _assign_storage(steps, last_use, kept | over.keys(), reuses, _named(program, donated))
         reuses.update(assigned)
     own = {name: buffer for name, buffer in buffers.items() if name not in over}  # the rest is the caller's memory
-    mine = {b.name: b for b in program.inputs if b is not None and b.name in given_up}
+    mine = _named(program, given_up)
     changes = np.zeros(len(steps) + 2, np.int64)
     for name, buffer in own.items():
         shares = name in goes_on or name in in_place
@@ -86,12 +92,16 @@ def plan_memory(
     peak = int(live.max())
     for heir, source in assigned.items():
         gap = live[last_use[source] + 1 : born[heir]]  # the storage is kept for the heir while nobody uses it
-        if gap.size and gap.max() + own[source].bytes > peak:
+        if gap.size and gap.max() + own[heir].bytes > peak:
             del reuses[heir]
         else:
-            gap += own[source].bytes
+            gap += own[heir].bytes
     total = sum(b.bytes for b in (*own.values(), *mine.values()))
     return MemoryPlan(born, last_use, reuses, own, peak, total, in_place, mine)
+
+
+def _named(program: Program, names: Collection[str]) -> dict[str, Buffer]:
+    return {b.name: b for b in program.inputs if b is not None and b.name in names}
 
 
 def returned_buffers(program: Program) -> set[str]:
@@ -142,7 +152,11 @@ def _extend_through_aliases(steps: Sequence[Scheduled], last_use: dict[str, int]
 
 
 def _assign_storage(
-    steps: Sequence[Scheduled], last_use: dict[str, int], kept: set[str], goes_on: dict[str, str]
+    steps: Sequence[Scheduled],
+    last_use: dict[str, int],
+    kept: set[str],
+    goes_on: dict[str, str],
+    donated: dict[str, Buffer],
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Who takes over whose storage, and which of them do so while their kernel still reads it."""
     continued = set(goes_on.values())
@@ -159,7 +173,8 @@ def _assign_storage(
                 if buffer.name not in kept and buffer.name not in aliased and buffer.name not in continued:
                     dying[last_use[buffer.name]].append(buffer)
     unusable = kept | aliased | continued
-    own = {b.name: b for step in steps for b in _fresh_memory(step) if b.name not in unusable}
+    fresh = [*donated.values(), *(b for step in steps for b in _fresh_memory(step))]
+    own = {b.name: b for b in fresh if b.name not in unusable}
     free: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     reuses: dict[str, str] = {}
     in_place: dict[str, str] = {}

@@ -45,6 +45,7 @@ def lower_peak(
     options: Options = DEFAULTS,
     *,
     given_up: Collection[str] = (),
+    donated: Collection[str] = (),
     refused: Collection[int] = (),
     finish: Callable[[Sequence[Scheduled]], list[Scheduled]] = list,
 ) -> Ordered:
@@ -52,11 +53,12 @@ def lower_peak(
 
     Args:
         given_up: inputs that nobody but the schedule holds: they are freed at their last use.
+        donated: those of them that may be written over.
         refused: positions of steps that no CUDA Graph can hold. No order is taken that parts the others more often.
         finish: what is done to a schedule before it is planned.
     """
     captured = finish(steps)
-    plan = plan_memory(captured, program, options, given_up)
+    plan = plan_memory(captured, program, options, given_up, donated)
     best = Ordered(captured, plan, plan.peak_bytes)
     if not options.reorder or len(steps) < 3:
         return best
@@ -70,10 +72,10 @@ def lower_peak(
         arranged = [steps[position] for position in order]
         if _alternations(arranged, outside) > _alternations(steps, outside):
             return None
-        if plan_memory(arranged, program, options, given_up).peak_bytes > best.plan.peak_bytes:
+        if plan_memory(arranged, program, options, given_up, donated).peak_bytes > best.plan.peak_bytes:
             return None  # what combining does to it need not be found out
         finished = finish(arranged)
-        planned = plan_memory(finished, program, options, given_up)
+        planned = plan_memory(finished, program, options, given_up, donated)
         return Ordered(finished, planned, best.captured_peak, len(order) - _longest_rise(order), policy)
 
     for policy, order in (

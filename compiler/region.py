@@ -21,6 +21,7 @@ from compiler.codegen.config import choose_config, configs, grid_of
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.combine import combine, numbered
+from compiler.donated import donated_inputs
 from compiler.errors import CompileError, sentence
 from compiler.fusion import Partition, partition
 from compiler.ir import Program
@@ -247,6 +248,7 @@ def compile_region(
     """
     stages: list[Stage] = []
     options = library.options
+    donated = donated_inputs(graph)
 
     @contextmanager
     def stage(title: str, low: float, high: float) -> Iterator[None]:
@@ -282,6 +284,7 @@ def compile_region(
             program,
             options,
             given_up=saved_inputs(graph) if kind == "backward" else (),
+            donated=donated,
             refused=refused_steps(launches, graph, capture_collectives=options.graph_collectives).keys(),
             finish=combine if options.horizontal_fusion else numbered,
         )

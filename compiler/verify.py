@@ -85,6 +85,8 @@ class _Recorder:
         self.nodes = {node.name: node for node in region.graph.graph.nodes}
         self.in_place = region.plan.in_place
         self.overwritten = {name for launch in self.launches for name in launch.over.values()}
+        self.overwritten.update(self.in_place.values())
+        self.unfinished = _unfinished(self.launches)
         self.values: dict[str, torch.Tensor] = {}
         self.sizes: dict[str, int] = {}
         self._next = 0
@@ -128,12 +130,13 @@ class _Recorder:
         worst = KernelCheck(self.region.name, step.name, kernel, 0.0, 0.0, 0.0, True)
         known = {_key(b): read[b.name] for b in step.kernel.arguments if b.name in read and not self._internal(b)}
         self.values.update({name: tensor.clone() for name, tensor in known.items() if name not in self.values})
-        partial = {b.name for b in step.stored if b.fx_node in known or self._internal(b)}
+        partial = {b.name for b in step.stored if b.fx_node in known or self._internal(b)} | self.unfinished
         for buffer in step.stored:
             if buffer.name in partial:
                 continue  # a partial result that no FX node stands for; the group that finishes it is checked
             node = self.nodes[buffer.fx_node]
             reads_partial = any(self._internal(b) for b in step.kernel.arguments if b.name in read)
+            reads_partial |= step.into.get(buffer.name) in self.unfinished
             given = (self.values if reads_partial else known) | self.sizes
             out = written[buffer.name]
             references = _candidates(evaluate(node, given, double=True), out)
@@ -161,6 +164,13 @@ class _Recorder:
         if buffer.kind == "computed" and not isinstance(value, torch.Tensor):
             return True
         return buffer.kind == "computed" and not _same_shape(buffer.size, value.shape)
+
+
+def _unfinished(launches: Sequence[Launch]) -> set[str]:
+    """The buffers that hold the first parts of an FX node's result, whose other parts later launches add."""
+    made_for = {buffer.name: buffer.fx_node for launch in launches for buffer in launch.stored}
+    goes_on = [pair for launch in launches for pair in launch.into.items()]
+    return {taken for made, taken in goes_on if made_for.get(taken) == made_for[made]}
 
 
 def sizes_of(graph: torch.fx.GraphModule, args: Sequence[Any]) -> dict[str, int]:

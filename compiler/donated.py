@@ -1,0 +1,45 @@
+"""Which inputs of a backward graph its kernels may write over: saved tensors that nobody else can see.
+
+AOTAutograd calls them donated: intermediates of the forward that share memory with none of its inputs, its results and
+the gradients. A backward that has some runs only once (AOTAutograd refuses ``retain_graph`` then), so that what they
+held is not asked for again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import torch
+
+from compiler.static_inputs import aot_metadata
+
+_MARK = "fusescope_donated"  # in the meta of a placeholder
+
+
+def mark_donated_inputs(graph: torch.fx.GraphModule) -> None:
+    """Mark the donated inputs of a backward graph. Asked while AOTAutograd compiles it.
+
+    Two saved tensors may be views of the same memory: such are left out.
+    """
+    metadata = aot_metadata()
+    positions = getattr(metadata, "bw_donated_idxs", None) or []
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    holders = Counter(_storage(node) for node in placeholders)
+    for position in positions:
+        node = placeholders[position]
+        storage = _storage(node)
+        if storage is not None and holders[storage] == 1 and not node.name.startswith(("primals", "tangents")):
+            node.meta[_MARK] = True
+
+
+def donated_inputs(graph: torch.fx.GraphModule) -> frozenset[str]:
+    """The names of the inputs that were marked."""
+    return frozenset(node.name for node in graph.graph.nodes if node.op == "placeholder" and node.meta.get(_MARK))
+
+
+def _storage(node: torch.fx.Node) -> Any:
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    return value.untyped_storage()._cdata
