@@ -243,8 +243,10 @@ class Loop:
     ``buffer`` at ``index`` (over ``xvars``). ``origins`` are the FX nodes whose work this is, in graph order.
 
     Where the value is a ``Scatter``, ``into`` names the buffer whose memory ``buffer`` takes over with its elements,
-    and ``index`` is the scatter's. ``over`` names the input whose memory ``buffer`` takes over to be written element
-    for element: whatever else reads that input has to run before, or at the same point of the same kernel.
+    and ``index`` is the scatter's. A result that is written in parts is a row of such buffers: the first holds the
+    first part only, each other what those before it hold and one part more. ``over`` names the input whose memory
+    ``buffer`` takes over to be written element for element: whatever else reads that input has to run before, or at the
+    same point of the same kernel.
     """
 
     buffer: Buffer

@@ -208,12 +208,11 @@ class _Printer(ReductionPrinter):
         return moved + sum(reads.values())
 
     def _bytes_stored(self, store: Store) -> int:
-        """A scatter touches an element a point, at most all there are, and reads it too unless it just stores."""
-        if not isinstance(store.value, Scatter):
-            return store.buffer.bytes
+        """An element a point is written, at most all there are; a scatter reads it too unless it just stores."""
         points = hint(product(a.numel for a in self.domain.axes if a.prefix != "r" or store.element))
         once = min(points * store.buffer.dtype.itemsize, store.buffer.bytes)
-        return once if store.value.combine == "store" else 2 * once
+        just_stores = not isinstance(store.value, Scatter) or store.value.combine == "store"
+        return once if just_stores else 2 * once
 
     def _is_tall(self, axis: Axis) -> bool:
         """Whether the axis may take more programs than a grid is high."""

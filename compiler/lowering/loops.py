@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import sympy
 import torch
 
 from compiler.index import (
+    Expr,
     Index,
     IndirectVar,
     LoopVar,
@@ -37,7 +38,7 @@ from compiler.ir import (
     walk,
 )
 from compiler.lowering import extern
-from compiler.lowering.registry import NotLowered, ReductionPlan, ScanPlan, ScatterPlan
+from compiler.lowering.registry import NotLowered, PartPlan, ReductionPlan, ScanPlan, ScatterPlan
 from compiler.lowering.shapes import masked
 from compiler.lowering.symbols import Symbols, derived, torch_expr
 from compiler.ops import REDUCTIONS, SCANS, cast, const, scalar
@@ -140,7 +141,7 @@ class LoopMaker:
         lazy = Lazy(self.node.name, tuple(size), buffer.stride, 0, dtype, source.device, buffer=buffer)
         tag(value, self.node.name)
         index = linear_index(out_index, buffer.stride)
-        order = tuple(sorted(xvars.values(), key=lambda v: -hint(as_size(index.coeff(v)))))
+        order = _outermost_first(xvars.values(), index)
         self._steps.append(Loop(buffer, order, tuple(rvars), value, index, origins))
         return lazy
 
@@ -159,7 +160,7 @@ class LoopMaker:
         size = self.shape(like)
         buffer = self._new_buffer(size, like.dtype, source.device, like, self.node.name)
         index = linear_index(at, buffer.stride)
-        order = tuple(sorted(xvars.values(), key=lambda v: -hint(as_size(index.coeff(v)))))
+        order = _outermost_first(xvars.values(), index)
         self._steps.append(Loop(buffer, order, (rvar,), value, index, self._origins((source,))))
         return Lazy(self.node.name, size, buffer.stride, 0, like.dtype, source.device, buffer=buffer)
 
@@ -188,6 +189,26 @@ class LoopMaker:
             return result
         return self.pointwise((result,), lambda at: cast(result.load(at), like.dtype), like)
 
+    def assemble(self, parts: Sequence[PartPlan]) -> Lazy:
+        """See Scope. The first part's loop makes the memory, the others go on with it."""
+        like, size = self.output, self.shape()
+        held: Buffer | None = None
+        for part in parts:
+            point = self._fresh_index(part.size)
+            value, place = part.at(point)
+            buffer = self._new_buffer(size, like.dtype, like.device, like, self.node.name)
+            index = linear_index(place, buffer.stride)
+            if held is not None:
+                value = Scatter(like.dtype, "store", value, index, None)
+            tag(value, self.node.name)
+            into = held.name if held is not None else ""
+            self._steps.append(
+                Loop(buffer, _outermost_first(point, index), (), value, index, self._origins(part.inputs), into)
+            )
+            held = buffer
+        assert held is not None
+        return Lazy(self.node.name, size, held.stride, 0, like.dtype, like.device, buffer=held)
+
     def overwrite(self, target: Lazy, source: Lazy) -> Lazy:
         """See Scope. A source that reads the target elsewhere than where it is written is computed first."""
         held = target.buffer
@@ -208,9 +229,9 @@ class LoopMaker:
             self.realize(source)
         tag(value, self.node.name)
         buffer = replace(self._new_buffer(held.size, held.dtype, held.device, None, source.fx_node), stride=held.stride)
-        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -hint(as_size(place.coeff(v))))
         origins = self._origins((source,))
-        self._steps.append(Loop(buffer, tuple(xvars), (), value, place, origins, over=held.name))
+        xvars = _outermost_first(index, place)
+        self._steps.append(Loop(buffer, xvars, (), value, place, origins, over=held.name))
         return target  # whoever gets this as a result gets the input itself
 
     def _input_to_write(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
@@ -340,8 +361,7 @@ class LoopMaker:
         lazy.buffer = buffer
         lazy.memo.clear()
         store = linear_index(index, buffer.stride)
-        xvars = sorted((i for i in index if isinstance(i, LoopVar)), key=lambda v: -hint(as_size(store.coeff(v))))
-        self._steps.append(Loop(buffer, tuple(xvars), (), value, store, origins))
+        self._steps.append(Loop(buffer, _outermost_first(index, store), (), value, store, origins))
 
     def _order(self, name: str) -> int:
         return self._place[name]
@@ -407,6 +427,11 @@ class LoopMaker:
                 stack.extend(fresh)
             known = self._memory[id(lazy)] = frozenset(found)
         return known
+
+
+def _outermost_first(point: Iterable[Any], index: Expr) -> tuple[LoopVar, ...]:
+    """The loop variables of a point in the order in which the memory at ``index`` has them."""
+    return tuple(sorted((v for v in point if isinstance(v, LoopVar)), key=lambda v: -hint(as_size(index.coeff(v)))))
 
 
 def _even_parts(rnumel: int, count: int) -> int:

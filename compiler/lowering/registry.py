@@ -71,6 +71,16 @@ class ScatterPlan:
     inputs: tuple[Lazy, ...]
 
 
+@dataclass(frozen=True)
+class PartPlan:
+    """A part of a result that has a loop of its own: ``at`` takes each of its ``size`` points to the value and to the
+    place of that value in the result."""
+
+    size: tuple[Size, ...]
+    at: Callable[[Index], tuple[Value, Index]]
+    inputs: tuple[Lazy, ...]
+
+
 class Scope(Protocol):
     """What a rule may ask of the graph being lowered. ``node`` is the FX node, ``output`` its fake value.
 
@@ -104,6 +114,9 @@ class Scope(Protocol):
 
     def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
         """The target with elements written at computed places, in memory laid out like ``like``."""
+
+    def assemble(self, parts: Sequence[PartPlan]) -> Lazy:
+        """The node's output in memory, written part by part; together the parts are all of it."""
 
     def overwrite(self, target: Lazy, source: Lazy) -> Lazy:
         """The memory of ``target``, an input, with the elements of ``source``, which has its size."""

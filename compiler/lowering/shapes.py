@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +12,14 @@ import torch
 from compiler.index import Index, floor_div, mod
 from compiler.ir import IndexValue, Lazy, Load, Value, rewrite
 from compiler.lowering.positions import clamped, remainder, wrapped
-from compiler.lowering.registry import NotLowered, Scope, lower
+from compiler.lowering.registry import NotLowered, PartPlan, Scope, lower
 from compiler.ops import cast, const, op, scalar
 from compiler.report import ExternReason
 from compiler.sizes import Size, known_less
 
 aten = torch.ops.aten
 
-MAX_CAT_INPUTS = 8  # past this every element evaluates too many branches; one copy each through ATen is better
+MAX_CAT_INPUTS = 8  # that one loop chooses among: past this every element evaluates too many branches
 
 
 def masked(value: Value, mask: Value, other: bool | int | float = 0) -> Value:
@@ -49,39 +50,61 @@ def _at_least(expr: Any, limit: Size) -> Value:
 
 @lower(aten.cat)
 def cat(scope: Scope, tensors: Sequence[Lazy], dim: int = 0) -> Lazy:
-    """Pieces side by side: the piece is chosen by the index, and only that piece is read."""
+    """Pieces side by side: the piece is chosen by the index, and only that piece is read.
+
+    Of many pieces each loop chooses among a few and writes its part of the result.
+    """
     output = scope.output
     pieces = [t for t in tensors if not (len(t.size) == 1 and t.size[0] == 0 and output.dim() != 1)]
     at = dim % output.dim()
     pieces = [t for t in pieces if t.size[at] != 0]
-    if len(pieces) > MAX_CAT_INPUTS:
-        reason = ExternReason.LIBRARY_IS_FASTER
-        raise NotLowered(f"cat of {len(pieces)} tensors, more than {MAX_CAT_INPUTS}: one call copies them all", reason)
-    ends: list[Size] = []
-    for piece in pieces:
-        ends.append((ends[-1] if ends else 0) + piece.size[at])
+    if len(pieces) <= MAX_CAT_INPUTS:
+        return scope.pointwise(pieces, lambda index: _chosen(pieces, at, index, output.dtype))
+    runs = _even_runs(pieces, MAX_CAT_INPUTS)
+    computed = sum(piece.root().buffer is None for piece in pieces)
+    if len(runs) > computed + 1:  # more launches than one for each of those and one for ATen's copy
+        raise NotLowered(f"cat of {len(pieces)} tensors that lie in memory", ExternReason.LIBRARY_IS_FASTER)
+    parts: list[PartPlan] = []
+    start: Size = 0
+    for run in runs:
+        parts.append(_part(run, at, start, output.dtype))
+        start += sum(piece.size[at] for piece in run)
+    return scope.assemble(parts)
 
-    def compute(index: Index) -> Value:
-        result: Value | None = None
-        for piece in reversed(range(len(pieces))):
-            start = ends[piece - 1] if piece else 0
-            shifted = (*index[:at], index[at] - start, *index[at + 1 :])
-            inside = []
-            if piece:
-                inside.append(_at_least(index[at], start))
-            if piece + 1 < len(pieces):
-                inside.append(_less(index[at], ends[piece]))
-            value = cast(pieces[piece].load(shifted), output.dtype)
-            if inside:
-                mask = inside[0] if len(inside) == 1 else op("logical_and", torch.bool, *inside)
-                value = masked(value, mask)
-            result = (
-                value if result is None else op("where", output.dtype, _less(index[at], ends[piece]), value, result)
-            )
-        assert result is not None
-        return result
 
-    return scope.pointwise(pieces, compute)
+def _part(pieces: Sequence[Lazy], at: int, start: Size, dtype: torch.dtype) -> PartPlan:
+    """Some pieces of a cat, from ``start`` on."""
+
+    def element(index: Index) -> tuple[Value, Index]:
+        return _chosen(pieces, at, index, dtype), (*index[:at], index[at] + start, *index[at + 1 :])
+
+    first = pieces[0].size
+    return PartPlan((*first[:at], sum(piece.size[at] for piece in pieces), *first[at + 1 :]), element, tuple(pieces))
+
+
+def _even_runs(pieces: Sequence[Lazy], most: int) -> list[Sequence[Lazy]]:
+    """The pieces in order, in the fewest runs of at most ``most``, about equal in length."""
+    count = -(-len(pieces) // most)
+    bounds = [len(pieces) * number // count for number in range(count + 1)]
+    return [pieces[first:end] for first, end in itertools.pairwise(bounds)]
+
+
+def _chosen(pieces: Sequence[Lazy], at: int, index: Index, dtype: torch.dtype) -> Value:
+    """The element at ``index`` of pieces that lie side by side along dimension ``at``."""
+    ends = list(itertools.accumulate(piece.size[at] for piece in pieces))
+    result: Value | None = None
+    for number in reversed(range(len(pieces))):
+        start = ends[number - 1] if number else 0
+        shifted = (*index[:at], index[at] - start, *index[at + 1 :])
+        inside = [_at_least(index[at], start)] if number else []
+        if number + 1 < len(pieces):
+            inside.append(_less(index[at], ends[number]))
+        value = cast(pieces[number].load(shifted), dtype)
+        if inside:
+            value = masked(value, _all(inside))
+        result = value if result is None else op("where", dtype, _less(index[at], ends[number]), value, result)
+    assert result is not None
+    return result
 
 
 @lower(aten.constant_pad_nd)

@@ -81,6 +81,7 @@ VIEWS = {
     "flattened": lambda x: (x.reshape(-1).exp(), x.reshape(x.shape[1], x.shape[0]) + 1),
     "slices": lambda x: x[-2:, 1::2] * 2 + x[:1, 1::2],
     "pieces": lambda x: [torch.cat([x, x[:, 1:] * 2, x[:, :1]], 1).relu(), torch.stack([x, -x]).sum(0)],
+    "many pieces": lambda x: (torch.cat([x * i for i in range(9)], 1), torch.cat([x[i % 2 :] + i for i in range(12)])),
     "padded": lambda x: F.pad(x, (1, 2, 0, 1), value=3.0) * 2,
     "flipped": lambda x: x.flip(0) + x.roll(1, 1) + x.roll(-1, 0),
     "repeated": lambda x: (x.repeat(2, 3) + 1, x[None].expand(3, -1, -1) * 2),

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from compiler.ir import Extern
+from compiler.report import ExternReason
 from tests.graphs import launches
 from tests.interpret.checking import check, generated
 
@@ -93,6 +95,44 @@ def test_cat_and_stack() -> None:
     check(lambda x: torch.cat([torch.zeros(0), x[:0], x]), x)
     check(lambda x: torch.cat([x.softmax(1), x.log_softmax(1)], 1), x)
     check(lambda x: torch.cat((-x[..., 2:], x[..., :2]), -1) * x + x, x)
+
+
+MANY: dict[str, Callable[[Tensor], Tensor]] = {
+    "rows": lambda x: torch.cat([x[: 1 + i % 3] * i for i in range(12)]),
+    "columns of several widths": lambda x: torch.cat([x[:, i % 4 :].sin() for i in range(17)], 1),
+    "stacked": lambda x: torch.stack([x + i for i in range(9)], 1),
+    "of two dtypes": lambda x: torch.cat([x.half() * 2 if i % 2 else x.exp() for i in range(10)], -1),
+    "halves": lambda x: torch.cat([(x * i).half() for i in range(11)], -1),
+    "of truth": lambda x: torch.cat([x > i / 4 for i in range(11)], 1),
+    "from crossed memory": lambda x: torch.cat([x.t() * i for i in range(10)], 1),
+    "read once more": lambda x: torch.cat([x + i for i in range(10)], 1).softmax(1),
+    "of one piece many times": lambda x: torch.cat([x.cos()] * 20).relu(),
+    "laid out by columns": lambda x: torch.cat([x.t()[:, :, None, None].expand(-1, -1, 2, 3) + i for i in range(9)], 1),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_pieces_are_written_in_a_few_parts(name: str) -> None:
+    """Each loop chooses among a few; no piece lies in memory before it lies in the result."""
+    region = check(MANY[name], torch.randn(5, 7))
+    assert not [step for step in region.steps if isinstance(step, Extern)]
+    stored = {buffer.fx_node for launch in launches(region) for buffer in launch.stored}
+    assert stored <= {"cat", region.graph.graph.output_node().args[0][0].name}
+
+
+def test_channels_last_pieces_and_pieces_of_a_call() -> None:
+    x, w = torch.randn(2, 4, 5, 3).to(memory_format=torch.channels_last), torch.randn(3, 3)
+    region = check(lambda x: torch.cat([x * i for i in range(9)], 1), x)
+    assert launches(region)[-1].stored[0].stride == (540, 1, 108, 36)
+    region = check(lambda x, w: torch.cat([x * i for i in range(9)] + [x @ w], 1), x.contiguous(), w)
+    assert len(launches(region)) == 2
+
+
+def test_many_tensors_in_memory_are_one_call() -> None:
+    region = check(lambda *x: torch.cat([*x, x[0] * 2]), *(torch.randn(3, 4) for _ in range(30)))
+    (call,) = (step for step in region.steps if isinstance(step, Extern))
+    assert call.target is torch.ops.aten.cat.default
+    assert call.reason is ExternReason.LIBRARY_IS_FASTER
 
 
 def test_pad() -> None:

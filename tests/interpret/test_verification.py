@@ -116,3 +116,28 @@ def test_kernels_of_symbolic_sizes_are_checked_at_those_of_the_inputs(
     assert all(symbolic)
     # what reads a wrong value, and computes rightly of it, is right: those that read inputs alone are found wrong
     assert [check.ok for check in found] == ([False, True, False, True, False] if wrong else [True] * 5)
+
+
+def test_a_result_that_is_written_in_parts_is_checked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def many(x: Tensor) -> Tensor:
+        return torch.cat([x * i for i in range(20)])
+
+    found = checks(many, torch.randn(4, 6))
+    assert len(found) == 3
+    assert all(check.ok for check in found)
+    done: list[str] = []
+
+    def broken(kernel: Any) -> Callable[..., None]:
+        run = interpreted_launcher(kernel)
+
+        def launch(*tensors: Tensor) -> None:
+            run(*tensors)
+            if not done:
+                tensors[-1].view(-1)[:1].fill_(7.0)
+            done.append(kernel.name)
+
+        return launch
+
+    monkeypatch.setattr(verify, "interpreted_launcher", broken)
+    torch._dynamo.reset()
+    assert [check.ok for check in checks(many, torch.randn(4, 6))] == [True, True, False], "the first part is off"
