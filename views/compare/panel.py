@@ -24,6 +24,7 @@ from views.look.theme import Theme
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.data_table import DataTable
 from views.widgets.basic import ElidedLabel, Segments, as_panel, label, push_button
+from views.widgets.empty import Empty
 
 _NOTHING = (
     "Compare this report with a session (Compare, With a session…), with what the other compiler makes of the same "
@@ -49,7 +50,7 @@ class ComparePanel(QWidget):
         self._kept: dict[str, Kept] | None = None
         self._told_hidden: dict[str, str] = {}  # page -> what the filters hide of it
         column = QVBoxLayout(self)
-        column.setContentsMargins(10, 8, 6, 4)
+        column.setContentsMargins(14, 8, 8, 4)
         column.setSpacing(6)
         column.addLayout(self._head())
         names = QHBoxLayout()
@@ -79,15 +80,15 @@ class ComparePanel(QWidget):
         for page in (self.groups, beside, self.figures):
             self._pages.addWidget(page)
         column.addWidget(self._pages, 1)
-        self._empty = label(_NOTHING, "muted", wrap=True)
-        column.addWidget(self._empty)
-        column.addStretch()
+        self._empty = Empty("columns", theme, _NOTHING)
+        column.addWidget(self._empty, 1)
         self.clear()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
         self.code.set_theme(theme)
+        self._empty.set_theme(theme)
         self._fill()
 
     @property

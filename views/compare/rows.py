@@ -13,9 +13,9 @@ from views.look.theme import Theme
 from views.tables.data_table import Column, Record
 
 GROUP_COLUMNS = [
-    Column("Status", 120, tip="How the units that compute the same nodes correspond"),
-    Column("A", 210, tip="Fusion groups and extern calls of A"),
-    Column("B", 210, tip="Fusion groups and extern calls of B"),
+    Column("Status", 90, tip="How the units that compute the same nodes correspond"),
+    Column("A", 210, is_name=True, tip="Fusion groups and extern calls of A"),
+    Column("B", 210, is_name=True, tip="Fusion groups and extern calls of B"),
     Column("Launches", 82, True),
     Column("Bytes", 150, True, "Memory traffic (estimated)"),
     Column("Time", 150, True, "Measured where every unit was; else estimated and marked ~"),
@@ -25,8 +25,8 @@ GROUP_COLUMNS = [
 ]
 KERNEL_COLUMNS = [
     Column("Status", 90),
-    Column("Kernel of A", 250),
-    Column("Kernel of B", 250),
+    Column("Kernel of A", 250, is_name=True),
+    Column("Kernel of B", 250, is_name=True),
     Column("What differs", 320),
 ]
 FIGURE_COLUMNS = [

@@ -16,10 +16,14 @@ from views.look.theme import Theme, mix
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.table_menu import csv_text
 from views.widgets.basic import add_copy, as_panel, label
+from views.widgets.empty import Empty
 
 _ROW = 26
 _FAINT = 0.38
-_LEAST_TEXT_WIDTH, _TEXT_WIDTH = 230, 330
+_LEAST_TEXT_WIDTH, _TEXT_WIDTH = 230, 380
+_BAR = 620  # pixels of the longest bar at most
+_NAME, _PAD = 104, 12  # pixels of a stage's name, and before and after a region's
+_WIDTH = 14 + 210 + _BAR + 90 + 4 + 16 + _TEXT_WIDTH + 14
 
 
 class StagesPanel(QWidget):
@@ -31,7 +35,15 @@ class StagesPanel(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         as_panel(self)
-        row = QHBoxLayout(self)
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        self._content = QWidget()
+        self._content.setMaximumWidth(_WIDTH)  # bars and text stay beside each other
+        whole.addWidget(self._content, 1000)
+        self._empty = Empty("stages", theme, "Nothing is known of the stages of this compilation.")
+        whole.addWidget(self._empty, 1000)
+        whole.addStretch(1)
+        row = QHBoxLayout(self._content)
         row.setContentsMargins(0, 0, 14, 0)
         row.setSpacing(16)
         self._stages: list[Stage] = []
@@ -68,17 +80,19 @@ class StagesPanel(QWidget):
         side.addWidget(self._card)
         side.addStretch()
         row.addLayout(side, 2)
-        self._card.hide()
+        self.set_stages([])
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.bars.set_theme(theme)
+        self._empty.set_theme(theme)
 
     def set_stages(self, stages: list[Stage]) -> None:
         """Show these stages, the longest explained."""
         self._stages = stages
         self.bars.set_stages(stages)
-        self._card.setVisible(bool(stages))
+        self._content.setVisible(bool(stages))
+        self._empty.setVisible(not stages)
         if stages:
             self.bars.choose(max(range(len(stages)), key=lambda i: stages[i].ms))
         self._filter()
@@ -170,8 +184,11 @@ class _Bars(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         total = sum(stage.ms for stage in self._stages)
         longest = max((stage.ms for stage in self._stages), default=1.0) or 1.0
-        left, figures = (210, 90) if self.width() > 420 else (182, 78)
-        room = max(24, min(self.width() - left - figures, 620))
+        figures = 90 if self.width() > 420 else 78
+        metrics = painter.fontMetrics()
+        regions = max((metrics.horizontalAdvance(stage.region) for stage in self._stages), default=0)
+        left = _NAME + max(min(regions + 2 * _PAD, self.width() - _NAME - figures - 80), 66)
+        room = max(24, min(self.width() - left - figures, _BAR))
         side = Qt.AlignmentFlag.AlignVCenter
         for row, stage in enumerate([*self._stages, Stage("All stages", total)]):
             top = row * _ROW
@@ -183,11 +200,12 @@ class _Bars(QWidget):
                 painter.drawRoundedRect(QRectF(-1, top + 1, left + room + figures, _ROW - 2), 5, 5)
             painter.setOpacity(_FAINT if row in self.faint else 1.0)
             painter.setPen(theme.text)
-            painter.drawText(QRectF(6, top, left - 10, _ROW), side, _name(stage))
+            painter.drawText(QRectF(6, top, left - 6, _ROW), side, _name(stage))
             if not last:
                 painter.setPen(theme.muted)
-                region = painter.fontMetrics().elidedText(stage.region, Qt.TextElideMode.ElideRight, left - 118)
-                painter.drawText(QRectF(110, top, left - 116, _ROW), side, region)
+                width = left - _NAME - 2 * _PAD
+                region = metrics.elidedText(stage.region, Qt.TextElideMode.ElideMiddle, width)
+                painter.drawText(QRectF(_NAME + _PAD, top, width + 2, _ROW), side, region)
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(mix(theme.surface, theme.muted, 0.18))
                 painter.drawRoundedRect(QRectF(left, top + 9, room, 8), 4, 4)

@@ -77,8 +77,9 @@ class CudaGraphPanel(QWidget):
         self.inputs = DataTable(
             "Inputs of the CUDA Graph",
             [
-                Column("Input", 150), Column("Way", 220), Column("Bytes", 80, True), Column("Nodes", 60, True),
-                Column("CPU cost", 80, True, "Measured CPU time of serving it before a replay"), Column("Why", 120),
+                Column("Input", 150, is_name=True), Column("Way", 220), Column("Bytes", 80, True),
+                Column("Nodes", 60, True),
+                Column("CPU cost", 80, True, "Measured CPU time of serving it before a replay"), Column("Why", 300),
             ],
         )  # fmt: skip
         self.inputs.chosen.connect(self._go)

@@ -16,7 +16,8 @@ from views.inspector.sections import Page
 from views.look import format as fmt
 from views.look.theme import Theme
 from views.selection.index import RegionIndex, group_colors
-from views.widgets.basic import icon_button, label, push_button, recolor
+from views.widgets.basic import icon_button, push_button, recolor
+from views.widgets.empty import Empty
 
 _DETAILS_WIDTH = 300
 
@@ -42,7 +43,7 @@ class TopologyPage(QWidget):
         row.setSpacing(0)
         left = QVBoxLayout()
         left.setSpacing(0)
-        self._missing = label("", "muted", wrap=True)
+        self._missing = Empty("gpu", theme)
         left.addWidget(self._missing)
         self.view = TopologyView(theme)
         self.view.node_chosen.connect(self._chosen)
@@ -71,6 +72,7 @@ class TopologyPage(QWidget):
         """Other colours."""
         self._theme = theme
         self.view.set_theme(theme)
+        self._missing.set_theme(theme)
         recolor(self, theme)
         if self._layout is not None:
             self._show_scene(self._layout, keep=self.view.chosen)
@@ -79,7 +81,7 @@ class TopologyPage(QWidget):
         """Show a graph, or say that there is none."""
         self._index = index
         self._path = []
-        self._missing.setText(missing)
+        self._missing.set_text(missing)
         self._missing.setVisible(not nodes)
         self.view.setVisible(bool(nodes))
         self.details.setVisible(bool(nodes))

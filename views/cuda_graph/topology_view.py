@@ -143,7 +143,11 @@ class TopologyView(CanvasView):
         if whole.scale >= _TEXT_FROM:
             return whole
         scale = min(max(self._height / (height + 40.0), _SMALL_FROM), 1.0)
-        return Camera(left - 20 / scale, top + height / 2 - self._height / 2 / scale, scale)
+        middle = top + height / 2
+        if (height + 40.0) * scale > self._height:  # the first node may be far from the middle of a tall graph
+            first = scene.layout.node_rect[scene.layout.node_rect[:, 0].argmin()]
+            middle = float(first[1] + first[3] / 2)
+        return Camera(left - 20 / scale, middle - self._height / 2 / scale, scale)
 
     def _go_to(self, place: int) -> None:
         left, top, width, height = (float(v) for v in self._scene.layout.node_rect[place])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QTabBar, QWidget
 
 from app.overlays import OVERLAYS
@@ -99,6 +99,12 @@ class GraphHead(QFrame):
             split = report is not None and break_before(report, number) is not None
             made = icon("split", theme.warning) if split else icon("group", theme.muted)
             self.tabs.setTabIcon(number, made)
+
+    def minimumSizeHint(self) -> QSize:
+        """Without the buttons that go where there is little room: the docks must not give way to them."""
+        least, spacing = super().minimumSizeHint(), self.layout().spacing()
+        spare = sum(button.sizeHint().width() + spacing for button in self._zooms if not button.isHidden())
+        return QSize(least.width() - spare, least.height())
 
     def share(self, width: int) -> None:
         """Where there is little room, region names go before what has keys and a wheel anyway."""

@@ -13,7 +13,7 @@ from views.look import format as fmt
 from views.look.theme import Theme
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.data_table import Column, DataTable, Record
-from views.widgets.basic import ElidedLabel, Segments, as_panel
+from views.widgets.basic import Segments, as_panel, label
 from views.widgets.rows import Finding, FindingList
 
 _PAGES = {"breaks": "Graph breaks", "guards": "Guards", "recompiles": "Recompiles"}
@@ -49,8 +49,7 @@ class DynamoPanel(QWidget):
         self.pages.setProperty("dense", True)
         self.pages.chosen.connect(self.show_page)
         head.addWidget(self.pages)
-        self._note = ElidedLabel("", "muted", is_sentence=True)
-        head.addWidget(self._note, 1)
+        head.addStretch()
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("Filter by kind, check, line")
         self.filter.setAccessibleName("Filter guards and recompiles")
@@ -58,6 +57,8 @@ class DynamoPanel(QWidget):
         self.filter.setFixedWidth(220)
         head.addWidget(self.filter)
         column.addLayout(head)
+        self._note = label("", "muted", wrap=True)
+        column.addWidget(self._note)
         self.hidden = HiddenNote()
         column.addWidget(self.hidden)
         self._stack = QStackedWidget()
@@ -65,12 +66,13 @@ class DynamoPanel(QWidget):
         self.guards = DataTable(
             "Guards",
             [
-                Column("Kind", 168, tip="Dynamo's name of the check"), Column("Checks", 300), Column("Code", 420),
-                Column("Line", 220, tip="Where the model needs it"),
+                Column("Kind", 150, tip="Dynamo's name of the check"), Column("Checks", 260, is_name=True),
+                Column("Code", 420), Column("Line", 300, tip="Where the model needs it"),
             ],
         )  # fmt: skip
         self.recompiles = DataTable(
-            "Recompiles", [Column("Function", 160), Column("The guard that failed", 620), Column("Line", 220)]
+            "Recompiles",
+            [Column("Function", 160, is_name=True), Column("The guard that failed", 620), Column("Line", 300)],
         )
         self.guards.set_empty_text("The report has no guards of Dynamo's.")
         self.recompiles.set_empty_text("Nothing was compiled anew: the guards of the first compilation held.")

@@ -17,6 +17,7 @@ from views.look.theme import Theme
 from views.selection.index import RegionIndex
 from views.selection.selection import Selection
 from views.widgets.basic import as_panel, label
+from views.widgets.empty import Empty
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,16 @@ class MemoryPanel(QWidget):
         self.map = MemoryMap(theme)
         self.map.node_chosen.connect(self.node_chosen)
         column.addWidget(self.map, 1)
+        self._empty = Empty("memory", theme)
+        column.addWidget(self._empty)
+        self._empty.hide()
         self._content = WhenSeen(self)
         self._content.made.connect(self._show)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.map.set_theme(theme)
+        self._empty.set_theme(theme)
 
     def set_region(self, index: RegionIndex) -> None:
         """Show the plan of another region."""
@@ -59,8 +64,12 @@ class MemoryPanel(QWidget):
 
     def _show(self, made: _Made) -> None:
         index = made.index
+        drawn = bool(made.view.memory.buffers)
         self._facts.setText(made.text)
-        self.map.setVisible(bool(made.view.memory.buffers))
+        self._facts.setVisible(drawn)
+        self._empty.set_text(made.text)
+        self._empty.setVisible(not drawn)
+        self.map.setVisible(drawn)
         self.map.set_view(made.view, lambda buffer: buffer_lines(buffer, index), lambda step: step_name(index, step))
 
 

@@ -9,6 +9,7 @@ from views.code.detail import Detail
 from views.look.icons import pixmap
 from views.look.theme import Theme
 from views.widgets.basic import as_panel, label, push_button
+from views.widgets.empty import Empty
 from views.window.message_bar import Message
 
 _NONE = "No messages yet."
@@ -44,9 +45,10 @@ class MessagesPanel(QScrollArea):
         column.setSpacing(10)
         for message in self._messages:
             column.addWidget(_Entry(message, self._theme))
-        if not self._messages:
-            column.addWidget(label(_NONE, "muted", wrap=True))
-        column.addStretch()
+        if self._messages:
+            column.addStretch()
+        else:
+            column.addWidget(Empty("info", self._theme, _NONE))
         self.setWidget(page)
 
 

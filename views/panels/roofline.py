@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -18,6 +18,7 @@ from views.selection.hidden_note import hidden_text
 from views.selection.index import RegionIndex
 from views.tables.data_table import Column, DataTable, Record
 from views.widgets.basic import as_panel, label
+from views.widgets.empty import Empty
 
 _TABLE, _WIDE_TABLE = 352, 520  # pixels of the table in a narrow panel, and in a wide one
 
@@ -51,14 +52,17 @@ class RooflinePanel(QWidget):
         self.table = DataTable(
             "Units by wasted time",
             [
-                Column("Unit", 124), Column("Time", 74, True), Column("Roof", 74, True, "Estimated least time"),
+                Column("Unit", 124, is_name=True), Column("Time", 74, True),
+                Column("Roof", 74, True, "Estimated least time"),
                 Column("Of roof", 60, True, "Share of what the roof allows that is reached"),
             ],
         )  # fmt: skip
-        self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.chosen.connect(self.unit_chosen)
         row.addWidget(self.table)
         column.addLayout(row, 1)
+        self._empty = Empty("roofline", theme)
+        column.addWidget(self._empty)
+        self._empty.hide()
         self._content = WhenSeen(self)
         self._content.made.connect(self._show)
 
@@ -70,6 +74,7 @@ class RooflinePanel(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.chart.set_theme(theme)
+        self._empty.set_theme(theme)
 
     def set_region(self, index: RegionIndex) -> None:
         """Another region."""
@@ -81,6 +86,9 @@ class RooflinePanel(QWidget):
         self.chart.setVisible(found)
         self.table.setVisible(found)
         self._facts.setText(made.text)
+        self._facts.setVisible(found)
+        self._empty.set_text(made.text)
+        self._empty.setVisible(not found)
         self.table.set_records(made.records)
 
     def show_unit(self, unit: str) -> None:

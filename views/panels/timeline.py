@@ -15,6 +15,7 @@ from views.look.theme import GROUP_COLORS, Theme, mix
 from views.run.record import in_order, mode_title
 from views.selection.index import group_colors
 from views.widgets.basic import as_panel, label
+from views.widgets.empty import Empty
 
 _NONE = (
     "No iteration was traced. On a machine with a GPU, a run traces one iteration of each mode when it ends: CPU "
@@ -38,8 +39,11 @@ class TimelinePanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 6, 4)
         column.setSpacing(4)
-        self._note = label(_NONE, "muted", wrap=True)
+        self._empty = Empty("timeline", theme, _NONE)
+        column.addWidget(self._empty)
+        self._note = label(_HONEST, "muted", wrap=True)
         column.addWidget(self._note)
+        self._note.hide()
         self.gantt = Gantt(theme)
         self.gantt.event_chosen.connect(self._chosen)
         self._scroll = QScrollArea()
@@ -56,6 +60,7 @@ class TimelinePanel(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
+        self._empty.set_theme(theme)
         self.gantt.set_theme(theme)
         self.gantt.set_bands(self.gantt.bands, _colors(theme))
 
@@ -68,8 +73,9 @@ class TimelinePanel(QWidget):
         self.gantt.show_unit(f"{region}/{unit}" if unit else "")
 
     def _show(self, bands: list[Band]) -> None:
-        self._scroll.setVisible(bool(bands))
-        self._note.setText(_HONEST if bands else _NONE)
+        for part in (self._scroll, self._note):
+            part.setVisible(bool(bands))
+        self._empty.setVisible(not bands)
         self.gantt.set_bands(bands, _colors(self._theme))
         self.gantt.setAccessibleDescription(" ".join(f"{band.title}: {band.note}" for band in bands))
 

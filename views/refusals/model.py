@@ -10,11 +10,14 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from app.filters import Kept
 from compiler.report import Refusal, RefusalRule, Report
 from views.look import format as fmt
+from views.tables.record_model import STAND_OFF
 from views.tables.table_menu import csv_text
 
 Index = QModelIndex | QPersistentModelIndex
 COLUMNS = ("Kept apart", "Bytes lost", "Why", "Region")
 BYTES = 1
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_LOOKED_AT = 2000  # pairs from which the room is known that texts need
 _TIPS = {"Bytes lost": "Memory traffic that fusing the two would have saved (estimated)"}
 
 
@@ -99,6 +102,14 @@ class RefusalsModel(QAbstractItemModel):
         """Refusals of the report, shown or not."""
         return len(self._pairs)
 
+    def longest(self, column: int) -> str:
+        """The longest text of a column under any rule; of very many pairs, of the first."""
+        return max((_pair_text(pair, column) for pair in self._pairs[:_LOOKED_AT]), key=len, default="")
+
+    def longest_rule(self) -> str:
+        """The longest title of a rule."""
+        return max(map(_rule_text, self._rules), key=len, default="")
+
     def csv_text(self) -> str:
         """The pairs that are shown, in the order they are shown."""
         rows = (
@@ -159,8 +170,10 @@ class RefusalsModel(QAbstractItemModel):
         """Column titles."""
         if orientation != Qt.Orientation.Horizontal:
             return None
+        if role == Qt.ItemDataRole.TextAlignmentRole and section == BYTES:
+            return _RIGHT
         if role == Qt.ItemDataRole.DisplayRole:
-            return COLUMNS[section]
+            return f"{STAND_OFF if section == BYTES + 1 else ''}{COLUMNS[section]}"
         return _TIPS.get(COLUMNS[section]) if role == Qt.ItemDataRole.ToolTipRole else None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -168,21 +181,25 @@ class RefusalsModel(QAbstractItemModel):
         if not index.isValid():
             return None
         if role == Qt.ItemDataRole.TextAlignmentRole and index.column() == BYTES:
-            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            return _RIGHT
         if role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return None
         pair = self.pair(index)
         if pair is not None:
             return _pair_text(pair, index.column())
         rule = self._rules[index.row()]
-        why = fmt.REFUSAL_RULES[rule.rule]
         texts = (
-            f"{why[:1].upper()}{why[1:]} ({fmt.count(len(rule.pairs))})",
+            _rule_text(rule),
             fmt.size(rule.bytes_lost) if rule.bytes_lost else "–",
             "",
             "",
         )
         return texts[index.column()]
+
+
+def _rule_text(rule: Rule) -> str:
+    why = fmt.REFUSAL_RULES[rule.rule]
+    return f"{why[:1].upper()}{why[1:]} ({fmt.count(len(rule.pairs))})"
 
 
 def _pair_text(pair: Pair, column: int) -> str:

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QAbstractItemView, QHBoxLayout, QHeaderView, QLineEdit, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTreeView,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.filters import Kept
 from compiler.report import Report
 from views.look import format as fmt
 from views.look.theme import Theme
 from views.refusals.model import BYTES, RefusalsModel
+from views.tables.record_model import STAND_OFF
 from views.tables.table_menu import add_table_menu
 from views.widgets.basic import as_panel, label
+from views.widgets.empty import Empty
 
-_PAIR, _BYTES, _REGION = 420, 100, 120  # pixels of the columns; the reason takes the rest
+_LEAST, _BYTES, _REGION = 200, 100, 220  # pixels: pairs and reasons at least, bytes, regions at most
+_RULE, _INDENT, _PAD = 26, 46, 14  # before a rule, before a pair, around every text
+_NOTHING = "Nothing was kept apart: the compiler refused no fusion of neighbours."
+_NO_MATCH = "No refusal is left by the words above and by the filters."
 _OPENED = 8  # a rule with at most so many pairs shows them at once
+
+
+class _Cells(QStyledItemDelegate):
+    """A pair that is cut keeps the ends of its names; a reason stands off from the figure before it."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
+        super().initStyleOption(option, index)
+        if index.column() == 0:
+            option.textElideMode = Qt.TextElideMode.ElideMiddle
+        elif index.column() == BYTES + 1:
+            option.text = f"{STAND_OFF}{option.text}"
 
 
 class RefusalsPanel(QWidget):
@@ -30,9 +56,10 @@ class RefusalsPanel(QWidget):
         self._filled: Report | None = None
         as_panel(self)
         column = QVBoxLayout(self)
-        column.setContentsMargins(10, 8, 6, 4)
+        column.setContentsMargins(14, 8, 8, 4)
         column.setSpacing(6)
         head = QHBoxLayout()
+        head.setSpacing(12)
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("Filter by node, op, rule, reason")
         self.filter.setAccessibleName("Filter refusals")
@@ -48,6 +75,7 @@ class RefusalsPanel(QWidget):
         self.tree.setAccessibleName("Refusals")
         self.tree.setModel(self.model)
         self.tree.setUniformRowHeights(True)
+        self.tree.setItemDelegate(_Cells(self.tree))
         self.tree.setAlternatingRowColors(False)
         self.tree.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -58,6 +86,8 @@ class RefusalsPanel(QWidget):
         self.tree.sortByColumn(BYTES, Qt.SortOrder.DescendingOrder)
         add_table_menu(self.tree, self.model.csv_text)
         column.addWidget(self.tree, 1)
+        self._empty = Empty("split", theme, _NOTHING)
+        column.addWidget(self._empty, 1)
         self.tree.setMouseTracking(True)
         self.tree.entered.connect(self._entered)
         self.filter.textChanged.connect(self._filter)
@@ -70,15 +100,22 @@ class RefusalsPanel(QWidget):
         self._share_room()
 
     def _share_room(self) -> None:
-        """The reason gets what the pairs leave, so that there is nothing to scroll to."""
-        room = self.tree.viewport().width()
-        pair = min(_PAIR, max(room * 2 // 5, 200))
-        region = 0 if self.tree.isColumnHidden(3) else _REGION
-        for section, width in enumerate((pair, _BYTES, max(room - pair - _BYTES - region, 160))):
+        """Pairs and reasons get what they need, or give way alike, so that there is nothing to scroll to."""
+        metrics = self.tree.fontMetrics()
+        needs = [metrics.horizontalAdvance(self.model.longest(column)) + _PAD for column in range(4)]
+        region = 0 if self.tree.isColumnHidden(3) else min(needs[3], _REGION)
+        room = self.tree.viewport().width() - _BYTES - region
+        pair = max(needs[0] + _INDENT, _LEAST)
+        why = max(needs[2] + metrics.horizontalAdvance(STAND_OFF), _LEAST)
+        if pair + why > room:
+            rule = metrics.horizontalAdvance(self.model.longest_rule()) + _RULE + _PAD
+            pair = max(room * pair // (pair + why), min(rule, room * 3 // 5), _LEAST)
+        for section, width in enumerate((pair, _BYTES, max(room - pair, _LEAST * 4 // 5), region)):
             self.tree.setColumnWidth(section, width)
 
     def set_theme(self, theme: Theme) -> None:
-        """The stylesheet colours everything here."""
+        """Other colours."""
+        self._empty.set_theme(theme)
 
     def set_report(self, report: Report) -> None:
         """Show another report's refusals."""
@@ -118,11 +155,15 @@ class RefusalsPanel(QWidget):
             opened = bool(self.filter.text()) or len(rule.pairs) <= _OPENED or len(rules) == 1
             self.tree.setExpanded(self.model.index(row, 0), opened)
         shown = sum(len(rule.pairs) for rule in self.model.rules)
-        if not self.model.count:
-            self._told.setText("Nothing was kept apart.")
-        else:
-            of_all = "" if shown == self.model.count else f" of {fmt.count(self.model.count)}"
-            self._told.setText(f"{fmt.count(shown)}{of_all} pairs of neighbours are in different kernels")
+        self._share_room()
+        every = self.model.count
+        of_all = "" if shown == every else f" of {fmt.count(every)}"
+        are = "pair of neighbours is" if every == 1 else "pairs of neighbours are"
+        self._told.setText(f"{fmt.count(shown)}{of_all} {are} in different kernels" if every else "")
+        self._empty.set_text(_NO_MATCH if every else _NOTHING)
+        self._empty.setVisible(not shown)
+        self.tree.setVisible(bool(shown))
+        self.filter.setVisible(bool(every))
 
     def _entered(self, index: QModelIndex) -> None:
         pair = self.model.pair(index)

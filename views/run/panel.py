@@ -22,6 +22,7 @@ from views.run.record import REPLAYED, RunRecord, in_order, mode_title
 from views.run.table import RunTable
 from views.selection.hidden_note import HiddenNote
 from views.widgets.basic import ElidedLabel, Segments, Switch, as_panel, icon_button, label, push_button, recolor
+from views.widgets.empty import Empty
 
 REDRAW_MS = 33
 _TABLE_MS = 250  # percentiles need not flicker
@@ -66,7 +67,10 @@ class RunPanel(QWidget):
         column.setContentsMargins(14, 8, 14, 6)
         column.setSpacing(6)
         self._pages = QStackedWidget()
-        self._pages.addWidget(self._nothing_page())
+        self._nothing = Empty("play", theme)
+        self.sample_button = push_button("Open the recorded sample session", self.sample_requested.emit)
+        self._nothing.add_button(self.sample_button)
+        self._pages.addWidget(self._nothing)
         self._pages.addWidget(self._run_page(theme))
         column.addWidget(self._pages)
         self.set_unavailable("Compile a model to run it.", offer_sample=False)
@@ -74,6 +78,7 @@ class RunPanel(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self.switch.set_theme(theme)
+        self._nothing.set_theme(theme)
         self.table.figures.set_theme(theme)
         for part in (self.plot, self.distribution, self.compare):
             part.set_theme(theme)
@@ -87,7 +92,7 @@ class RunPanel(QWidget):
     @property
     def sentence(self) -> str:
         """Why nothing can run, or "" where something can."""
-        return self._sentence.text() if self._pages.currentIndex() == 0 else ""
+        return self._nothing.text() if self._pages.currentIndex() == 0 else ""
 
     @property
     def is_running(self) -> bool:
@@ -102,7 +107,7 @@ class RunPanel(QWidget):
     def set_unavailable(self, sentence: str, *, offer_sample: bool) -> None:
         """Nothing to run and nothing recorded: say why, and offer the sample session."""
         self._end()
-        self._sentence.setText(sentence)
+        self._nothing.set_text(sentence)
         self.sample_button.setVisible(offer_sample)
         self._pages.setCurrentIndex(0)
 
@@ -197,20 +202,6 @@ class RunPanel(QWidget):
         self._kept.request(lambda: kept_sentence(report, kept))
 
     # Building
-
-    def _nothing_page(self) -> QWidget:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        column.addStretch()
-        self._sentence = label("", wrap=True)
-        column.addWidget(self._sentence)
-        row = QHBoxLayout()
-        self.sample_button = push_button("Open the recorded sample session", self.sample_requested.emit)
-        row.addWidget(self.sample_button)
-        row.addStretch()
-        column.addLayout(row)
-        column.addStretch()
-        return page
 
     def _run_page(self, theme: Theme) -> QWidget:
         page = QWidget()

@@ -7,12 +7,13 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
 
 from views.look.theme import mix
-from views.tables.record_model import RecordModel, Swatch, side
+from views.tables.record_model import STAND_OFF, RecordModel, Swatch, side
 
 _PAD = 5
 _SWATCH, _AFTER_SWATCH = 10, 8
 _LETTER = 10  # pixels, a wide capital's; of fewer letters than fit at this width none needs to be measured
 _SELECTED = QStyle.StateFlag.State_Selected
+_MIDDLE, _RIGHT = Qt.TextElideMode.ElideMiddle, Qt.TextElideMode.ElideRight
 
 
 class RecordCells(QStyledItemDelegate):
@@ -46,13 +47,15 @@ class RecordCells(QStyledItemDelegate):
         if number == self._swatch_column and record.swatch is not None:
             _paint_swatch(painter, rect, record.swatch)
             left += _SWATCH + _AFTER_SWATCH
+        if self._model.stands_off[number]:
+            left += option.fontMetrics.horizontalAdvance(STAND_OFF)
         own = record.color if number == 0 else None
         painter.setPen(own or (self._muted if column.is_muted else self._text))
         room = rect.adjusted(left, 0, -_PAD, 0)
         text = record.texts[number]
         metrics: QFontMetrics = option.fontMetrics
         if len(text) * _LETTER > room.width() and metrics.horizontalAdvance(text) > room.width():
-            text = metrics.elidedText(text, self._table.textElideMode(), room.width())
+            text = metrics.elidedText(text, _MIDDLE if column.is_name else _RIGHT, room.width())
         painter.drawText(room, self._sides[number], text)
 
     def _take_colors(self, palette: QPalette) -> None:
@@ -60,6 +63,16 @@ class RecordCells(QStyledItemDelegate):
         self._text = palette.color(QPalette.ColorRole.Text)
         self._muted = palette.color(QPalette.ColorRole.PlaceholderText)
         self._hover_color = mix(palette.color(QPalette.ColorRole.Base), self._text, 0.04)
+
+    def width_of(self, number: int, metrics: QFontMetrics) -> int:
+        """Pixels in which every text of a column is whole, as far as the model knows them."""
+        found = self._model.longest(number)
+        if not found:
+            return 0
+        begin = _SWATCH + _AFTER_SWATCH if number == self._swatch_column else 0
+        begin += metrics.horizontalAdvance(STAND_OFF) if self._model.stands_off[number] else 0
+        texts = (*found, self._model.columns[number].title)
+        return begin + max(metrics.horizontalAdvance(text) for text in texts) + 2 * _PAD + 2
 
     def hover(self, row: int) -> None:
         """Light another row; -1 is none."""

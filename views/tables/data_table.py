@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 from views.tables.cells import RecordCells
 from views.tables.record_model import Column, Record, RecordModel, Swatch
 from views.tables.table_menu import add_table_menu, csv_text
-from views.tables.widths import shared_widths
+from views.tables.widths import LEAST, shared_widths
 
 __all__ = ["Column", "DataTable", "Record", "Swatch"]
 
@@ -41,14 +41,13 @@ class DataTable(QTableView):
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTabKeyNavigation(False)
-        self.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.verticalHeader().setVisible(False)
         self.verticalHeader().setDefaultSectionSize(25)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         header.setStretchLastSection(True)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
-        header.setMinimumSectionSize(30)
+        header.setMinimumSectionSize(LEAST)
         self._is_sharing = False
         self._is_arranged = False  # the user has given a column a width: they are the user's from now on
         header.sectionResized.connect(self._resized)
@@ -64,6 +63,7 @@ class DataTable(QTableView):
         self._is_quiet = True
         self.records.set_records(records, text_of)
         self._is_quiet = False
+        self.share_room()
         self.show_target(self._current)
 
     def set_filter(self, text: str) -> None:
@@ -95,7 +95,9 @@ class DataTable(QTableView):
         header, columns = self.horizontalHeader(), self.records.columns
         order = [header.logicalIndex(place) for place in range(len(columns))]
         order = [section for section in order if not self.isColumnHidden(section)]
-        widths = shared_widths([columns[section] for section in order], self.viewport().width())
+        metrics = self.fontMetrics()
+        needs = [self._cells.width_of(section, metrics) for section in order]
+        widths = shared_widths([columns[section] for section in order], self.viewport().width(), needs)
         self._is_sharing = True
         for section, width in zip(order, widths, strict=True):
             self.setColumnWidth(section, width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import QWidget
 from views.tables.sorting import sort_rows
 
 Index = QModelIndex | QPersistentModelIndex
+_LOOKED_AT, _ENOUGH = 20_000, 8  # records from which the room is known that texts need, of these the longest few
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,10 @@ class Column:
     tip: str = ""
     is_muted: bool = False
     least: int = 0  # pixels that it may give way to where there is little room; 0: texts to some, figures not at all
+    is_name: bool = False  # loses its middle where it is cut: the ends of names tell them apart
+
+
+STAND_OFF = "\u2003"  # before a text that follows a figure, which stands right at its edge
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,13 @@ class RecordModel(QAbstractTableModel):
     def __init__(self, columns: list[Column], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.columns = columns
+        self.stands_off = [
+            number > 1 and columns[number - 1].is_figure and not column.is_figure
+            for number, column in enumerate(columns)
+        ]
         self.shown: list[Record] = []  # as sorted and filtered
         self._all: list[Record] = []
+        self._longest: dict[int, list[str]] = {}  # by column
         self._order = (-1, Qt.SortOrder.AscendingOrder)
         self._words: list[str] = []
         self._text_of: Callable[[Record], str] = _texts
@@ -63,7 +74,7 @@ class RecordModel(QAbstractTableModel):
     def set_records(self, records: list[Record], text_of: Callable[[Record], str] | None = None) -> None:
         """Show other records, sorted and filtered as before. ``text_of`` is what the filter looks in."""
         self.beginResetModel()
-        self._all, self._texts = records, None
+        self._all, self._texts, self._longest = records, None, {}
         self._text_of = text_of or _texts
         self._arrange()
         self.endResetModel()
@@ -80,6 +91,14 @@ class RecordModel(QAbstractTableModel):
         self._order = (column, order)
         if column >= 0:
             sort_rows(self, self.shown, lambda record: _key(record.values[column]), order)
+
+    def longest(self, column: int) -> list[str]:
+        """A few of the longest texts of a column, shown or not; of very many records, of the first."""
+        if column not in self._longest:
+            texts = [record.texts[column] for record in self._all[:_LOOKED_AT]]
+            most = max(map(len, texts), default=0)
+            self._longest[column] = list(islice((text for text in texts if len(text) == most), _ENOUGH))
+        return self._longest[column]
 
     def row_of(self, target: str) -> int:
         """The row of the record with this target, or -1 where none is shown."""
@@ -99,7 +118,7 @@ class RecordModel(QAbstractTableModel):
             return None
         column = self.columns[section]
         if role == Qt.ItemDataRole.DisplayRole:
-            return column.title
+            return f"{STAND_OFF if self.stands_off[section] else ''}{column.title}"
         if role == Qt.ItemDataRole.ToolTipRole:
             return column.tip or None
         return side(column) if role == Qt.ItemDataRole.TextAlignmentRole else None

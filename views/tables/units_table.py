@@ -20,7 +20,7 @@ from views.widgets.basic import as_panel
 
 _COLUMNS = [
     Column("#", 30, True, "Position in the schedule", is_muted=True),
-    Column("Name", 108, least=108),
+    Column("Name", 108, least=108, is_name=True),
     Column("Time", 76, True, "Measured time where there is one; else estimated for the target and marked ~", least=66),
     Column(
         "Wasted", 72, True,
@@ -65,7 +65,6 @@ class UnitsPanel(QWidget):
         self.table = _UnitsDataTable("Groups and extern calls", _COLUMNS, swatch_column=_NAME)
         self.table.set_empty_text(_NONE)
         self.filter.textChanged.connect(lambda text: self.table.set_empty_text(_NONE_SUCH if text.strip() else _NONE))
-        self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.verticalHeader().setDefaultSectionSize(26)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         self.table.setColumnHidden(_ERROR, True)

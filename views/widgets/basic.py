@@ -94,7 +94,8 @@ def add_copy(widget: QWidget, text: Callable[[], str]) -> None:
 class ElidedLabel(QLabel):
     """One line that gives way where there is no room; the whole text is its tool tip.
 
-    A name loses its middle, a sentence (``is_sentence``) its end: what is left of it must not say something else.
+    A name loses its middle. A sentence (``is_sentence``) goes on in a second line where there is height for it, and
+    loses its end: what is left of it must not say something else.
     """
 
     def __init__(self, text: str = "", role: str = "", *, is_sentence: bool = False) -> None:
@@ -108,12 +109,27 @@ class ElidedLabel(QLabel):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw as much as fits."""
-        shown = self.fontMetrics().elidedText(self.text(), self._mode, self.width())
-        self.setToolTip(self.text() if shown != self.text() else "")
+        lines = self._lines()
+        self.setToolTip("" if " ".join(lines) == self.text() else self.text())
         painter = QPainter(self)
         painter.setPen(self.palette().color(self.foregroundRole()))
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, shown)
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, "\n".join(lines))
         painter.end()
+
+    def _lines(self) -> list[str]:
+        """What is drawn, of its whole width."""
+        text, metrics = self.text(), self.fontMetrics()
+        lines: list[str] = []
+        fits = metrics.horizontalAdvance(text) <= self.width()
+        if self._mode is Qt.TextElideMode.ElideRight and not fits and self.height() >= 2 * metrics.lineSpacing():
+            words = text.split(" ")
+            many = next((n for n in range(len(words), 0, -1) if self._holds(" ".join(words[:n]))), 0)
+            if many:
+                lines, text = [" ".join(words[:many])], " ".join(words[many:])
+        return [*lines, metrics.elidedText(text, self._mode, self.width())]
+
+    def _holds(self, text: str) -> bool:
+        return self.fontMetrics().horizontalAdvance(text) <= self.width()
 
 
 class Choice(QComboBox):

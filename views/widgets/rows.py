@@ -117,7 +117,7 @@ class FindingList(QScrollArea):
         page = QWidget()
         as_panel(page)
         column = QVBoxLayout(page)
-        column.setContentsMargins(2, 2, 8, 8)
+        column.setContentsMargins(0, 2, 8, 8)
         column.setSpacing(2)
         for finding in self._findings:
             row = FindingRow(finding, self._theme)

@@ -117,7 +117,7 @@ class Docks:
         width, height = self._window.width(), self._window.height()
         sides = [self.units, self.inspector]
         self._window.resizeDocks(
-            sides, [max(300, min(470, width * 23 // 100)), max(380, min(640, width * 33 // 100))],
+            sides, [max(300, min(520, width * 30 // 100 - 84)), max(380, min(640, width * 33 // 100))],
             Qt.Orientation.Horizontal,
         )
         self._window.resizeDocks([self.panels], [max(250, height * 36 // 100 + 6)], Qt.Orientation.Vertical)
