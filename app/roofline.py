@@ -7,6 +7,7 @@ every figure here says which it is.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.joining import own_trace
@@ -23,6 +24,12 @@ class UnitTime:
     us: float
     measured: bool
     origin: str  # "CUDA Graph nodes", "trace", "kernel", "estimate"
+    exact: bool = True  # False where it was inferred that what was timed is the unit's
+
+    @property
+    def kind(self) -> str:
+        """What the figure is worth, in words."""
+        return ("measured" if self.exact else "measured, joined by order") if self.measured else "estimated"
 
 
 @dataclass(frozen=True)
@@ -73,17 +80,23 @@ def measured_units(report: Report, region: Region) -> dict[str, UnitTime]:
         if kernel is not None and kernel.measured_us is not None:
             found[group.name] = UnitTime(kernel.measured_us, True, "kernel")
     trace = own_trace(report)
-    sums: dict[str, float] = defaultdict(float)
+    traced: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for event in trace.events if trace is not None else ():
         name, _, unit = event.unit.partition("/")
         if event.lane != _CPU_LANE and name == region.name and unit:
-            sums[unit] += event.us
-    found |= {unit: UnitTime(us, True, "trace") for unit, us in sums.items()}
-    graph: dict[str, float] = defaultdict(float)
+            traced[unit].append((event.us, event.exact))
+    graph: dict[str, list[tuple[float, bool]]] = defaultdict(list)
     for node in _all_nodes([node for one in report.regions for node in one.cuda_graph.topology]):
         if node.region == region.name and node.unit and node.measured_us is not None:
-            graph[node.unit] += node.measured_us
-    return found | {unit: UnitTime(us, True, "CUDA Graph nodes") for unit, us in graph.items()}
+            graph[node.unit].append((node.measured_us, node.exact))
+    return found | _together(traced, "trace") | _together(graph, "CUDA Graph nodes")
+
+
+def _together(parts: Mapping[str, Sequence[tuple[float, bool]]], origin: str) -> dict[str, UnitTime]:
+    return {
+        unit: UnitTime(sum(us for us, _ in found), True, origin, all(exact for _, exact in found))
+        for unit, found in parts.items()
+    }
 
 
 def _all_nodes(nodes: list[GraphNode]) -> list[GraphNode]:

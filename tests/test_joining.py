@@ -115,6 +115,9 @@ def test_kernels_graph_nodes_and_colours_have_the_time(tmp_path: Path, capsys: p
     assert run(["show", str(tmp_path / "x.fscope"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {kernel["name"]: kernel["measured_us"] for kernel in told["kernels"]} == names
+    for one in told["regions"]:
+        assert all(group["time"]["measured"] and group["time"]["exact"] for group in one["groups"])
+        assert all(call["time"]["measured"] and not call["time"]["exact"] for call in one["extern_calls"])
 
 
 def test_both_compilers_kernels_have_times() -> None:

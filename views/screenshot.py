@@ -67,6 +67,8 @@ def screenshot(
             if select:
                 _select(window, select)
         _settle(_SETTLE_S)
+        if report is not None:
+            window.workspace.inspector.make_all()  # however slow this machine is
         pixmap = window.grab()
     finally:
         window.session.discard_changes()

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from app.meter import meter
+from app.roofline import UnitTime, unit_times
 from compiler.report import GraphBreak, Kernel, Measurement, Region, Report, SourceLine
 
 
@@ -26,7 +27,7 @@ def _report(report: Report) -> dict[str, Any]:
         "options": report.options,
         "created": report.created,
         "versions": report.versions,
-        "regions": [_region(region, broke[index]) for index, region in enumerate(report.regions)],
+        "regions": [_region(report, region, broke[index]) for index, region in enumerate(report.regions)],
         "kernels": [_kernel(kernel) for kernel in report.kernels],
         "graph_breaks": [_graph_break(fault) for fault in report.graph_breaks],
         "recompiles": [
@@ -44,8 +45,8 @@ def _report(report: Report) -> dict[str, Any]:
     }
 
 
-def _region(region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
-    graph = region.cuda_graph
+def _region(report: Report, region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
+    graph, times = region.cuda_graph, unit_times(report, region)
     return {
         "name": region.name,
         "kind": region.kind,
@@ -62,6 +63,7 @@ def _region(region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
                 "estimated_bytes": group.estimated_bytes,
                 "estimated_flops": group.estimated_flops,
                 "saved_bytes": group.score_bytes,
+                "time": _time(times.get(group.name)),
                 "order": group.order,
             }
             for group in region.groups
@@ -76,6 +78,7 @@ def _region(region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
                 "runs_as": call.runs_as,
                 "estimated_bytes": call.estimated_bytes,
                 "estimated_flops": call.estimated_flops,
+                "time": _time(times.get(call.name)),
                 "order": call.order,
             }
             for call in region.extern_calls
@@ -125,6 +128,11 @@ def _region(region: Region, broke: list[GraphBreak]) -> dict[str, Any]:
             "first_replay_ms": graph.first_replay_ms,
         },
     }
+
+
+def _time(time: UnitTime | None) -> dict[str, Any] | None:
+    """A unit's time in an iteration; None for one that was not measured and moves and computes nothing."""
+    return {"us": time.us, "measured": time.measured, "exact": time.exact} if time is not None else None
 
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QTreeWidget
 from pytestqt.qtbot import QtBot
 
+from app.session import open_session
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
 from views.inspector.sections import Page
+from views.look import format as fmt
 from views.main_window import MainWindow
+
+DROPOUT = Path(__file__).parents[1] / "fixtures" / "recorded" / "inductor_dropout.fscope"
 
 
 @pytest.fixture
@@ -81,6 +87,19 @@ def test_an_extern_call_says_why_in_one_sentence(window: MainWindow) -> None:
     window.workspace.select_unit(call.name)
     told = texts(window.workspace.inspector.page)
     assert any(text.endswith(" (a matrix product with bias: cuBLAS).") for text in told)
+
+
+def test_a_time_says_how_it_is_known(make_window: MakeWindow, qtbot: QtBot) -> None:
+    """Inductor's kernels are known by their names, its library calls by the order of launches."""
+    window = make_window(worker=False)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.show_session(open_session(DROPOUT))
+    index = window.workspace.index
+    assert index is not None
+    for name, known in (("call3", "measured, joined by order"), ("group2", "measured")):
+        window.workspace.select_unit(name)
+        time = fmt.microseconds(index.points[name].time.us)
+        assert f"{time} ({known})" in texts(window.workspace.inspector.page)
 
 
 def test_a_second_level_follows_after_what_has_no_kernel(window: MainWindow) -> None:

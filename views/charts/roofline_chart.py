@@ -264,8 +264,7 @@ def _roofs(target: Target) -> list[tuple[float, str]]:
 
 def point_lines(point: Point) -> list[str]:
     """A unit's facts on the plot."""
-    kind = "measured" if point.time.measured else "estimated"
-    lines = [point.unit, f"{fmt.microseconds(point.time.us)} ({kind}, {point.time.origin})"]
+    lines = [point.unit, f"{fmt.microseconds(point.time.us)} ({point.time.kind}, {point.time.origin})"]
     lines.append(f"roof {fmt.microseconds(point.roof_us)}, {point.bound}-bound")
     lines.append(f"{fmt.size(point.bytes)}, {fmt.flops(point.flops)}, {point.intensity:.3g} FLOP/B")
     if point.time.measured:

@@ -117,9 +117,13 @@ class Inspector(QWidget):
     @property
     def page(self) -> QWidget | None:
         """The facts of what is selected."""
+        self.make_all()
+        return self._scroll.widget()
+
+    def make_all(self) -> None:
+        """Make what is left of the facts at once."""
         while self._later.isActive():
             self._turn()
-        return self._scroll.widget()
 
     def show_selection(self, selection: Selection) -> None:
         """Show what is selected."""

@@ -380,11 +380,10 @@ def _unit_facts(index: RegionIndex, unit: Unit) -> list[tuple[str, str]]:
         facts.append(("Saved by fusing", f"{fmt.size(unit.score_bytes)} (estimated)"))
     if unit.estimated_flops:
         facts.append(("FLOPs", f"{fmt.flops(unit.estimated_flops)} (estimated)"))
+    point = index.points.get(unit.name)
+    if point is not None:
+        facts.append(("Time", f"{fmt.microseconds(point.time.us)} ({point.time.kind})"))
     if isinstance(unit, Group):
-        point = index.points.get(unit.name)
-        time_us, measured = (point.time.us, point.time.measured) if point is not None else (None, False)
-        if time_us is not None:
-            facts.append(("Time", f"{fmt.microseconds(time_us)} ({'measured' if measured else 'estimated'})"))
         facts.append(("Kernel", unit.kernel))
         if unit.rule:
             facts.append(("Rule", unit.rule))
