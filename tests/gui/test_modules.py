@@ -310,3 +310,21 @@ def test_enter_opens_what_hides_the_selected_node(qtbot: QtBot, panel: GraphPane
     with qtbot.waitSignal(panel.modules.ready, timeout=10_000):
         QTest.keyClick(panel.canvas, Qt.Key.Key_Return)
     assert scene_of(panel).nested.shown[scene.index["erf_2"]]
+
+
+@pytest.mark.parametrize("grouping", ["fusion", "modules", "kernels"])
+def test_colours_chosen_while_a_region_is_laid_out_wait_for_it(qtbot: QtBot, panel: GraphPanel, grouping: str) -> None:
+    report = transformer_report(700, training=True)
+    with qtbot.waitSignal(panel.laid_out, timeout=10_000):
+        panel.set_report(report, {})
+    panel.show_grouping(grouping)
+    qtbot.waitUntil(lambda: panel._shown_grouping == grouping, timeout=10_000)
+    panel.tabs.setFocus()
+    with qtbot.captureExceptions() as faults:
+        QTest.keyClick(panel.tabs, Qt.Key.Key_Right)
+        QTest.keyClick(panel.overlays, Qt.Key.Key_Down)
+        assert panel.canvas.scene.region is report.regions[0], "the second one is not laid out yet"
+        qtbot.waitUntil(lambda: panel.canvas.scene.region is report.regions[1], timeout=10_000)
+    assert not faults
+    assert panel.legend.kind == "time"
+    assert (panel.canvas.scene.node_ink != panel.canvas.scene.node_class).any()

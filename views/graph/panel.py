@@ -375,7 +375,9 @@ class GraphPanel(QWidget):
         if region is not self.region:
             return  # it was left while its colours were looked for
         self._coloured = (region, kind, made)
-        self.canvas.set_overlay(made)
+        scene = self.canvas.scene
+        if scene is not None and scene.region is region:  # else the layout to be coloured is still being made
+            self.canvas.set_overlay(made)
         self.legend.show_overlay(made)
         self._place_legend()
 
