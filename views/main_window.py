@@ -100,7 +100,7 @@ class MainWindow(QMainWindow):
         self.traces = TraceImport(self)
         self.compile_control = CompileControl(self.bridge, settings, self.dialogs.agree, self)
         self.menus = build_menus(self, commands_of(self))
-        self.finder = FindControl(self, self.menus, lambda: self.workspace, self._theme)
+        self.finder = FindControl(self, self.menus, self._workspace_in_sight, self._theme)
         self.menus.themes[settings.theme].setChecked(True)
         self.recent = RecentSources(settings, self.start_page, self.menus.recent, self.open_path)
         self.compile_view = CompileView(
@@ -154,11 +154,12 @@ class MainWindow(QMainWindow):
         )
 
     def show_start_page(self) -> None:
-        """Back to the gallery; the report stays loaded."""
+        """Back to the gallery; the report stays loaded, and its tab leads back to it."""
         if self._panels is not None:
             self.workspace.docks.show(False)
         self.filters.show_while_needed(False)
         self._stack.setCurrentWidget(self.start_page)
+        self.tabs.show_single(True)
         self.start_page.setFocus()
         self._enable_report_actions(False)
         self.toolbar.set_searchable(False)
@@ -166,11 +167,19 @@ class MainWindow(QMainWindow):
     def show_workspace(self) -> None:
         """The graph with its docks."""
         self._stack.setCurrentWidget(self.workspace.graph)
+        self.tabs.show_single(False)
         self.workspace.graph.canvas.setFocus()
         self.workspace.docks.show(True)
         self.filters.show_while_needed(True)
         self._enable_report_actions(True)
         self.toolbar.set_searchable(True)
+
+    def leave_start_page(self) -> bool:
+        """Back to the report that is loaded; False where there is none, or it is on screen, or about to be."""
+        if self.session.report is None or self.shows_report or self._panels is None or self._preparing is not None:
+            return False
+        self.show_workspace()
+        return True
 
     def post(self, message: Message) -> None:
         """Tell the user something without blocking."""
@@ -275,7 +284,7 @@ class MainWindow(QMainWindow):
         bar.compile_requested.connect(self.compile)
         bar.cancel_requested.connect(self.compile_control.cancel)
         bar.open_requested.connect(self.ask_and_open)
-        bar.home_requested.connect(self.show_start_page)
+        bar.home_requested.connect(lambda: self.leave_start_page() or self.show_start_page())
         bar.theme_requested.connect(lambda: self.set_theme("light" if self._theme.is_dark else "dark"))
         for asked in (bar.filter_requested, self.filters.bar.add_wanted):
             asked.connect(lambda: self.finder.open_filters())
@@ -310,10 +319,12 @@ class MainWindow(QMainWindow):
 
     def _show_document(self, document: Document) -> None:
         """Switch to another open report."""
-        if document is not self.session.current:
-            self.session.show_document(document)
-            self._fill(document, document.layouts())
-            self.toolbar.show_report(document.report)
+        if document is self.session.current:
+            self.leave_start_page()
+            return
+        self.session.show_document(document)
+        self._fill(document, document.layouts())
+        self.toolbar.show_report(document.report)
 
     def close_document(self, document: Document | None) -> None:
         """Close a report, asking about what is not saved."""
@@ -324,6 +335,8 @@ class MainWindow(QMainWindow):
             self._show_document(self.session.documents[-1])
         else:
             self.show_start_page()
+            for part in (self.finder, self.meter, self.status):
+                part.clear()
 
     def _fill(self, document: Document, layouts: dict[str, bytes]) -> None:
         """Show a document: a small one at once, a large one in turns, when its look-ups are made on another thread.
@@ -439,11 +452,16 @@ class MainWindow(QMainWindow):
         self.menus.enable(("undo_view",), can_undo)
         self.menus.enable(("redo_view",), can_redo)
 
+    def _workspace_in_sight(self) -> Workspace:
+        """Where something was found is shown, also from the start page."""
+        self.leave_start_page()
+        return self.workspace
+
     def _layouts(self) -> Layouts:
         return self.workspace.graph.layout_bytes() if self._panels is not None else dict
 
     def _retitle(self) -> None:
-        self.setWindowTitle(f"{self.session.name}[*] · Fusescope")
+        self.setWindowTitle(f"{self.session.name}[*] · Fusescope" if self.session.name else "Fusescope")
         self.setWindowModified(self.session.is_modified)
         self.tabs.set_documents(self.session.documents, self.session.current)
 

@@ -160,3 +160,66 @@ def test_the_tour_stays_with_what_it_is_about(make_window: MakeWindow, qtbot: Qt
     place = QRect(canvas.mapTo(window, QPoint(0, 0)), canvas.size())
     assert guide._frame.geometry() == place.adjusted(-3, -3, 3, 3)
     guide.leave()
+
+
+def test_every_way_back_from_the_start_page(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    assert not window.tabs.isVisible()
+    qtbot.keyClick(window, Qt.Key.Key_Escape)
+    assert window.start_page.isVisible(), "there is nothing to go back to"
+    show(qtbot, window, 60, "one.py")
+    graph = window.workspace.graph
+    home = next(b for b in window.toolbar.findChildren(QAbstractButton) if b.accessibleName().startswith("Start page"))
+
+    def at_the_tab() -> None:
+        qtbot.mouseClick(window.tabs, LEFT, pos=window.tabs.tabRect(0).center())
+
+    for back in (
+        lambda: qtbot.keyClick(window, Qt.Key.Key_Escape),
+        lambda: qtbot.keyClick(window, Qt.Key.Key_H, CTRL),
+        lambda: qtbot.keyClick(window, Qt.Key.Key_PageDown, CTRL),
+        lambda: qtbot.mouseClick(home, LEFT),
+        at_the_tab,
+    ):
+        qtbot.mouseClick(home, LEFT)
+        assert window.start_page.isVisible()
+        assert window.tabs.isVisible(), "what is loaded is named"
+        back()
+        assert graph.isVisible()
+        assert not window.tabs.isVisible()
+    show(qtbot, window, 80, "two.py")
+    for place in (1, 0):
+        qtbot.keyClick(window, Qt.Key.Key_H, CTRL)
+        qtbot.mouseClick(window.tabs, LEFT, pos=window.tabs.tabRect(place).center())
+        qtbot.waitUntil(graph.isVisible, timeout=10_000)
+        assert graph.report is window.session.documents[place].report
+
+
+def test_what_is_found_is_shown_from_the_start_page_too(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, 60, "one.py")
+    qtbot.waitUntil(lambda: bool(window.finder._found), timeout=10_000)
+    group = window.session.report.regions[0].groups[0].name
+    qtbot.keyClick(window, Qt.Key.Key_H, CTRL)
+    qtbot.keyClick(window, Qt.Key.Key_K, CTRL)
+    qtbot.keyClicks(window.finder.palette.line, group)
+    qtbot.waitUntil(lambda: window.finder.palette._job is None, timeout=10_000)
+    qtbot.keyClick(window.finder.palette.line, Qt.Key.Key_Return)
+    assert window.workspace.graph.isVisible()
+    assert window.workspace.selection.current.unit == group
+
+
+def test_nothing_is_left_of_the_last_report_that_was_closed(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, 60, "one.py")
+    qtbot.waitUntil(lambda: bool(window.finder._found) and window.meter.isVisible(), timeout=10_000)
+    assert window.windowTitle() == "one.py[*] · Fusescope"
+    window.session.discard_changes()
+    qtbot.keyClick(window, Qt.Key.Key_W, CTRL)
+    assert window.windowTitle() == "Fusescope"
+    assert not (window.tabs.isVisible() or window.meter.isVisible() or window.status.target.isVisible())
+    qtbot.keyClick(window, Qt.Key.Key_K, CTRL)
+    assert {entry.kind for entry in window.finder.palette.results.entries} == {"command"}
+    qtbot.keyClick(window.finder.palette.line, Qt.Key.Key_Escape)
+    show(qtbot, window, 80, "two.py")
+    assert window.status.target.isVisible()

@@ -62,6 +62,12 @@ class FindControl(QObject):
         self._job.done.connect(self._gathered)
         self._job.start()
 
+    def clear(self) -> None:
+        """No report is open: only commands are found."""
+        if self._job is not None:
+            self._job.cancel()
+        self._job, self._found, self._filters = None, [], []
+
     def open(self) -> None:
         """Ask."""
         self.palette.open([*self._commands(), *self._found])

@@ -52,7 +52,7 @@ class Document:
 
 
 class DocumentTabs(QTabBar):
-    """Shown where more than one report is open."""
+    """Shown where more than one report is open, or a single one is out of sight. A click on the current one counts."""
 
     document_chosen = Signal(object)
     close_requested = Signal(object)
@@ -61,6 +61,7 @@ class DocumentTabs(QTabBar):
         super().__init__(parent)
         self._theme = theme
         self._documents: list[Document] = []
+        self._least = 2  # open reports from which on there are tabs
         self.setAccessibleName("Open reports")
         self.setProperty("role", "documents")
         self.setExpanding(False)
@@ -68,6 +69,7 @@ class DocumentTabs(QTabBar):
         self.setUsesScrollButtons(True)
         self.setElideMode(Qt.TextElideMode.ElideMiddle)
         self.currentChanged.connect(self._chosen)
+        self.tabBarClicked.connect(lambda place: self._chosen(place) if place == self.currentIndex() else None)
         self.hide()
 
     def set_documents(self, documents: list[Document], current: Document | None) -> None:
@@ -91,7 +93,12 @@ class DocumentTabs(QTabBar):
         if current in documents:
             self.setCurrentIndex(documents.index(current))
         self.blockSignals(False)
-        self.setVisible(len(documents) > 1)
+        self.setVisible(len(documents) >= self._least)
+
+    def show_single(self, on: bool) -> None:
+        """Whether a single report has a tab, too."""
+        self._least = 1 if on else 2
+        self.setVisible(len(self._documents) >= self._least)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -106,7 +113,9 @@ class DocumentTabs(QTabBar):
 
     def step(self, by: int) -> None:
         """The next tab or, with -1, the one before, around the end."""
-        if self.count():
+        if self.count() == 1:
+            self._chosen(0)
+        elif self.count():
             self.setCurrentIndex((self.currentIndex() + by) % self.count())
 
     def _chosen(self, place: int) -> None:

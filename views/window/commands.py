@@ -32,7 +32,7 @@ def commands_of(window: MainWindow) -> Commands:
         next_report=lambda: window.tabs.step(1),
         close_report=lambda: window.close_document(window.session.current),
         export=lambda: _export_graph(window),
-        start_page=window.show_start_page,
+        start_page=lambda: window.leave_start_page() or window.show_start_page(),
         compile=window.compile,
         cancel=lambda: _escape(window),
         what_if=lambda: window.compare_control.what_if(window.bridge, window.theme, window),
@@ -106,7 +106,7 @@ def _export_graph(window: MainWindow) -> None:
 
 
 def _escape(window: MainWindow) -> None:
-    """Cancel what goes on, else leave the search, else select nothing."""
+    """Cancel what goes on, else leave the search, else select nothing; from the start page go back to the report."""
     if window.compile_control.is_busy:
         window.compile_control.cancel()
     elif window.toolbar.search.hasFocus():
@@ -114,3 +114,5 @@ def _escape(window: MainWindow) -> None:
         window.workspace.graph.canvas.setFocus()
     elif window.shows_report:
         window.workspace.selection.clear()
+    else:
+        window.leave_start_page()

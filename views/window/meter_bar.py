@@ -57,6 +57,13 @@ class MeterBar(QWidget):
         self._job.done.connect(self._measured)
         self._job.start()
 
+    def clear(self) -> None:
+        """No report is open."""
+        if self._job is not None:
+            self._job.cancel()
+        self._job = self._meter = None
+        self.setVisible(False)
+
     def refresh(self, report: Report) -> None:
         """A run has left its times in the report shown; nothing else of it has changed."""
         if self._meter is None or self._job is not None:

@@ -38,6 +38,10 @@ class StatusFields:
         """What the report on screen was compiled for."""
         _tell(self.target, f"Target: {title}")
 
+    def clear(self) -> None:
+        """No report is open."""
+        self.target.hide()
+
     def show_died(self, *, no_torch: bool) -> None:
         """The worker ended."""
         _tell(self.worker, "Worker: torch is not installed" if no_torch else "Worker: starting again")
