@@ -83,10 +83,30 @@ def test_tabs_switch_and_close(
 def test_the_same_file_opens_once(make_window: MakeWindow, qtbot: QtBot, tmp_path: Path) -> None:
     window = make_window(worker=False)
     save_session(tmp_path / "a.fscope", transformer_report(60))
-    for _ in range(2):
+    for name in ("a.fscope", "a.fscope", f"../{tmp_path.name}/a.fscope"):
         with qtbot.waitSignal(window.report_shown, timeout=20_000):
-            window.open_path(str(tmp_path / "a.fscope"))
+            window.open_path(f"{tmp_path}/{name}")
     assert len(window.session.documents) == 1
+
+
+def test_what_was_measured_is_not_lost_by_opening_its_file_again(
+    make_window: MakeWindow, qtbot: QtBot, answers: Answers, tmp_path: Path
+) -> None:
+    window, file = make_window(worker=False), str(tmp_path / "a.fscope")
+    save_session(Path(file), transformer_report(60))
+    with qtbot.waitSignal(window.report_shown, timeout=20_000):
+        window.open_path(file)
+    report = window.session.report
+    window.session.touch(report)
+    answers.leave = "cancel"
+    window.open_path(file)
+    assert answers.asked == ["a.fscope"]
+    assert window.session._opening is None, "it stays as it is"
+    answers.leave = "discard"
+    with qtbot.waitSignal(window.report_shown, timeout=20_000):
+        window.open_path(file)
+    assert window.session.report is not report
+    assert not window.session.is_modified
 
 
 def test_of_large_reports_only_the_last_wish_is_shown(make_window: MakeWindow, qtbot: QtBot) -> None:
@@ -217,7 +237,8 @@ def test_nothing_is_left_of_the_last_report_that_was_closed(make_window: MakeWin
     window.session.discard_changes()
     qtbot.keyClick(window, Qt.Key.Key_W, CTRL)
     assert window.windowTitle() == "Fusescope"
-    assert not (window.tabs.isVisible() or window.meter.isVisible() or window.status.target.isVisible())
+    for left in (window.tabs, window.meter, window.status.target):
+        assert not left.isVisible()
     qtbot.keyClick(window, Qt.Key.Key_K, CTRL)
     assert {entry.kind for entry in window.finder.palette.results.entries} == {"command"}
     qtbot.keyClick(window.finder.palette.line, Qt.Key.Key_Escape)

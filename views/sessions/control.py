@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -116,7 +117,13 @@ class SessionControl(QObject):
         self.changed.emit()
 
     def open(self, path: Path) -> None:
-        """Read a session; ``opened`` follows, or a message that says what is wrong. The latest wish wins."""
+        """Read a session; ``opened`` follows, or a message that says what is wrong. The latest wish wins.
+
+        One that is open already is read again, unless the user keeps what its file does not have yet.
+        """
+        path = Path(os.path.abspath(path))  # one file, one tab, however it is named
+        if not all(self._may_lose(document) for document in self.documents if document.path == path):
+            return
         if self._opening is not None:
             self._opening.cancel()
         job = Job(lambda cancelled: _read(path), self)

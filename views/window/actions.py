@@ -140,7 +140,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Actions:
     add(file, "export", "&Export the graph…", "Ctrl+E", commands.export)
     add(file, "close_report", "&Close the report", "Ctrl+W", commands.close_report)
     file.addSeparator()
-    add(file, "start_page", "Start &page, or back to the report", "Ctrl+H", commands.start_page)
+    add(file, "start_page", "Start &page, and back", "Ctrl+H", commands.start_page)
     add(file, "quit", "&Quit", "Ctrl+Q", window.close)
 
     build = bar.addMenu("&Compile")

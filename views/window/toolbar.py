@@ -36,7 +36,7 @@ class Toolbar(QToolBar):
         self.setFloatable(False)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self._wanted_target = ""
-        self.addWidget(icon_button("home", "Start page, and back to the report (Ctrl+H)", self.home_requested.emit, theme))
+        self.addWidget(icon_button("home", "Start page, and back (Ctrl+H)", self.home_requested.emit, theme))
         self.addWidget(icon_button("open", "Open (Ctrl+O)", self.open_requested.emit, theme))
         self.source = QLineEdit()
         self.source.setPlaceholderText("example:gpt2, model.py:function, model.pt2")
