@@ -66,9 +66,8 @@ def screenshot(
                 _wait(lambda: window.workspace.panels.compare.diff is not None, _LAYOUT_S)
             if select:
                 _select(window, select)
-        _settle(_SETTLE_S)
-        if report is not None:
             window.workspace.inspector.make_all()  # however slow this machine is
+        _settle(_SETTLE_S)
         pixmap = window.grab()
     finally:
         window.session.discard_changes()

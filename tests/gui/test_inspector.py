@@ -44,6 +44,22 @@ def test_sections_never_overlap_while_more_are_made(window: MainWindow, qtbot: Q
         assert page.height() >= page.layout().totalHeightForWidth(page.width())
 
 
+def test_sections_stay_together_while_more_are_made(window: MainWindow) -> None:
+    """What the page is too tall for is below them: they do not move up when the last one comes."""
+    inspector = window.workspace.inspector
+    window.workspace.select_unit(window.workspace.graph.region.extern_calls[0].name)
+    inspector._turn()
+    QApplication.processEvents()
+    page = inspector._made
+    assert isinstance(page, Page)
+    first = page.findChild(QLabel)
+    before = first.geometry()
+    assert page.has_more
+    inspector.make_all()
+    QApplication.processEvents()
+    assert first.geometry() == before
+
+
 def test_values_of_all_facts_begin_below_one_another(window: MainWindow) -> None:
     window.workspace.selection.clear()
     page = window.workspace.inspector.page

@@ -162,7 +162,6 @@ class TopologyPage(QWidget):
             self._fill_summary(page)
         else:
             self._fill_node(page, self._nodes[place])
-        page.finish()
         self.details.setWidget(page)
 
     def _fill_summary(self, page: Page) -> None:

@@ -189,7 +189,6 @@ class Inspector(QWidget):
         page.hovered.connect(self.hovered)
         page.node_chosen.connect(self.node_chosen)
         page.unit_chosen.connect(self.unit_chosen)
-        page.finish()
         # The old page may be in the middle of the click that brought us here: it goes when that is over.
         old = self._scroll.takeWidget()
         if old is not None:

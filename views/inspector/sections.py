@@ -43,9 +43,13 @@ class Page(QWidget):
     def __init__(self) -> None:
         super().__init__()
         as_panel(self)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(14, 2, 14, 14)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(14, 2, 14, 14)
+        whole.setSpacing(0)
+        self._column = QVBoxLayout()
         self._column.setSpacing(6)
+        whole.addLayout(self._column)
+        whole.addStretch(1)  # sections are together at the top, however many are still to be made
         self._later: list[Callable[[], object]] = []
         self._grids: list[QGridLayout] = []  # of facts: their values begin below one another
         self._key_width = 0
@@ -67,16 +71,9 @@ class Page(QWidget):
 
     def fit(self) -> None:
         """Be as tall as the sections need at once: until the scroll area has measured them, they would overlap."""
-        height = self._column.totalHeightForWidth(self.width())
+        height = self.layout().totalHeightForWidth(self.width())
         if height > self.height():
             self.resize(self.width(), height)
-
-    def finish(self) -> None:
-        """Keep the sections together at the top, when the last of them is there."""
-        if self._later:
-            self._later.append(lambda: self._column.addStretch(1))
-        else:
-            self._column.addStretch(1)
 
     def heading(self, text: str) -> None:
         """Begin a section."""
