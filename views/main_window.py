@@ -146,8 +146,6 @@ class MainWindow(QMainWindow):
             self.toolbar.source.setFocus()
             self.post(Message("info", "Name a model to compile.", "For example example:gpt2, or a file my_model.py."))
             return
-        if self.compile_control.is_busy:
-            return
         bar = self.toolbar
         self.compile_control.start(
             Request(source, str(bar.target.currentData() or ""), bar.compiler.currentData(), bar.train.isChecked())

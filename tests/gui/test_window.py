@@ -208,6 +208,33 @@ def test_cancel_by_escape(make_window: MakeWindow, qtbot: QtBot) -> None:
         compile_example(qtbot, window, "relu_add_mul")
 
 
+def test_another_compilation_is_refused_aloud_while_one_runs(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window()
+    compile_example(qtbot, window, "softmax")
+    qtbot.waitUntil(lambda: window.compile_control.current_id > 0, timeout=30_000)
+    window.toolbar.source.setText("example:relu_add_mul")
+    qtbot.keyClick(window, Qt.Key.Key_F5)
+    assert texts(window) == ["example:softmax is being compiled."]
+    assert window.progress.isVisible(), "it goes on"
+
+
+@pytest.mark.parametrize("place", ["toolbar", "progress"])
+def test_the_keyboard_stays_with_compile_and_cancel(make_window: MakeWindow, qtbot: QtBot, place: str) -> None:
+    window = make_window(worker=False)
+    bar = window.toolbar
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+    bar.source.setText("example:softmax")
+    bar.compile_button.setFocus()
+    qtbot.keyClick(bar.compile_button, Qt.Key.Key_Space)
+    assert QApplication.focusWidget() is bar.cancel_button
+    cancel = getattr(window, place).cancel_button
+    cancel.setFocus()
+    qtbot.keyClick(cancel, Qt.Key.Key_Space)
+    assert texts(window) == ["The compilation was cancelled."]
+    assert QApplication.focusWidget() is bar.compile_button
+
+
 def test_failure_is_one_sentence_with_details_on_request(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window()
     compile_example(qtbot, window, "mlp")

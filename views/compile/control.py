@@ -65,8 +65,10 @@ class CompileControl(QObject):
         return self._id
 
     def start(self, request: Request) -> None:
-        """Compile; where the worker is not up yet, as soon as it is."""
-        if self.is_busy:
+        """Compile; where the worker is not up yet, as soon as it is. One at a time: what runs goes on."""
+        if self._request is not None:
+            text = f"{self._request.source} is being compiled."
+            self.message.emit(Message("info", text, "Esc cancels that; then compile again."))
             return
         try:
             spec = parse_source(request.source)

@@ -42,13 +42,19 @@ class CompileView(QObject):
         self._source = request.source
         self.unloaded.emit()
         self._notifier.begin()
+        had_keyboard = self._toolbar.compile_button.hasFocus()
         self._toolbar.set_compiling(True)
+        if had_keyboard:
+            self._toolbar.cancel_button.setFocus()
         note = "" if self._status.is_ready else "Starting the worker, which imports torch"
         self._progress.begin(f"Compiling {request.source}", note)
 
     def _ended(self) -> None:
+        had_keyboard = self._toolbar.cancel_button.hasFocus() or self._progress.cancel_button.hasFocus()
         self._toolbar.set_compiling(False)
         self._progress.end()
+        if had_keyboard:  # not whatever comes next in Tab's way
+            self._toolbar.compile_button.setFocus()
         self._notifier.end(f"The compilation of {self._source} has ended.")
 
     def _stage(self, event: StageStarted | StageFinished) -> None:

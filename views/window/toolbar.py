@@ -149,6 +149,7 @@ class Toolbar(QToolBar):
         """Offer Cancel instead of Compile while compiling."""
         self._compile_action.setVisible(not on)
         self._cancel_action.setVisible(on)
+        self.layout().activate()  # so that the one that is offered can have the keyboard
 
     def set_searchable(self, on: bool) -> None:
         """There is a graph to search."""
