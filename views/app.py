@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer
@@ -10,6 +11,8 @@ from PySide6.QtWidgets import QApplication
 from app.settings import load_settings, save_settings, settings_path
 from app.worker.client import WorkerClient
 from views.main_window import MainWindow
+
+_SWITCH_S = 0.001  # how long a thread that computes keeps the others waiting; 5 ms are too long for a frame
 
 
 def make_application(arguments: Sequence[str] = ()) -> QApplication:
@@ -22,6 +25,7 @@ def make_application(arguments: Sequence[str] = ()) -> QApplication:
     app = QApplication(["fusescope", "-style", "fusion", *arguments])
     app.setApplicationName("Fusescope")
     app.setDesktopFileName("fusescope")
+    sys.setswitchinterval(_SWITCH_S)
     return app
 
 

@@ -16,7 +16,7 @@ from app.session import Session
 from app.settings import Settings
 from app.sources.gallery import examples
 from compiler.report import Report
-from views.background.jobs import Job
+from views.background.jobs import Job, uncollected
 from views.background.turns import Making, Turns
 from views.background.warm_up import import_anywhere, import_in_turns
 from views.compile.control import CompileControl, Request
@@ -224,6 +224,8 @@ class MainWindow(QMainWindow):
         yield from import_in_turns()
         from views.window.report_panels import report_panels_in_turns
 
+        assert self.finder.palette is not None
+        yield
         return (yield from report_panels_in_turns(self, self.dialogs, lambda: self._loaded))
 
     def _take_panels(self, made: ReportPanels) -> None:
@@ -357,7 +359,7 @@ class MainWindow(QMainWindow):
             self._preparing = Turns(self._steps(document, layouts, document.indexes), self).start()
         else:
             self.statusBar().showMessage(f"Opening {document.name}…")
-            job = Job(lambda cancelled: indexes_of(report), self)
+            job = Job(lambda cancelled: _uncollected_indexes(report), self)
             job.done.connect(lambda indexes: self._indexed(document, layouts, indexes))
             self._preparing = job.start()
 
@@ -375,7 +377,7 @@ class MainWindow(QMainWindow):
         """What shows a document, each step short enough for a frame."""
         report = document.report
         return [
-            lambda: self.workspace.set_report(report, layouts, indexes),
+            *self.workspace.showing(report, layouts, indexes),
             lambda: self.run_control.set_report(report, loaded=report is self._loaded),
             lambda: self.finder.set_report(report),
             lambda: self.compare_control.set_report(report),
@@ -506,3 +508,10 @@ class MainWindow(QMainWindow):
         self.settings.last_target = str(self.toolbar.target.currentData() or self.settings.last_target)
         self._keep(self.settings)
         super().closeEvent(event)
+
+
+def _uncollected_indexes(report: Report) -> dict[str, RegionIndex]:
+    from views.selection.index import indexes_of
+
+    with uncollected():
+        return indexes_of(report)

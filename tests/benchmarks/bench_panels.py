@@ -26,6 +26,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from compiler.report import Measurement, Report
 from tests.fake_runs import lab_report
 from views.app import make_application
+from views.background.turns import is_waiting
 from views.charts.chart import Chart
 from views.look.style import apply_theme
 from views.look.theme import Theme, light
@@ -83,7 +84,8 @@ def cases(report: Report, size: tuple[int, int], theme: Theme) -> Iterator[Case]
         widget.resize(width, height)
         widget.show()
         QThreadPool.globalInstance().waitForDone()
-        for _ in range(3):
+        QApplication.processEvents()
+        while is_waiting():
             QApplication.processEvents()
 
     memory = MemoryPanel(theme)

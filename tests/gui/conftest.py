@@ -10,11 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QThreadPool
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.settings import Settings
 from app.worker.client import WorkerClient
+from views.background.turns import is_waiting
 from views.main_window import MainWindow
 from views.window.dialogs import Dialogs
 
@@ -99,6 +101,14 @@ def make_window(qtbot: QtBot, answers: Answers, monkeypatch: pytest.MonkeyPatch)
         answers.leave = "discard"
         window.close()
         window.deleteLater()
+
+
+def settle() -> None:
+    """Let what was begun on other threads, or waits for its turn, come to its end."""
+    QThreadPool.globalInstance().waitForDone(10_000)
+    QApplication.processEvents()
+    while is_waiting():
+        QApplication.processEvents()
 
 
 def is_seen(widget: QWidget) -> bool:

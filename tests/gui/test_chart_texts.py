@@ -7,9 +7,8 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QPointF, QRectF, QThreadPool
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.roofline import points
@@ -17,6 +16,7 @@ from app.statistics import compare_medians
 from compiler.report import BufferPlan, CudaGraph, Memory, Report
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
+from tests.gui.conftest import settle
 from views.charts.chart import Chart
 from views.charts.gantt import Gantt
 from views.charts.memory_map import MemoryMap, memory_view
@@ -158,8 +158,7 @@ def test_times_stay_in_sight_where_a_timeline_is_scrolled(qtbot: QtBot) -> None:
     panel.resize(700, 150)
     panel.show()
     panel.set_report(lab_report(120))
-    QThreadPool.globalInstance().waitForDone(10_000)
-    QApplication.processEvents()
+    settle()
     gantt = panel.gantt
     edge = gantt.visibleRegion().boundingRect().bottom()
     assert edge < gantt.height() - 30, "the chart is higher than what is in sight of it"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt, QThreadPool
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from compiler.report import Report
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, settle
 from views.charts.chart import Chart
 from views.code.source import SourcePanel
 from views.inspector.sections import Table
@@ -23,11 +23,6 @@ from views.widgets.rows import FindingRow
 @pytest.fixture(scope="module")
 def report() -> Report:
     return lab_report(120)
-
-
-def settle() -> None:
-    QThreadPool.globalInstance().waitForDone(10_000)
-    QApplication.processEvents()
 
 
 def copied() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt, QThreadPool
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
@@ -14,7 +14,7 @@ from app.memory_plan import live_bytes, plan_rows
 from compiler.report import BufferPlan, CudaGraph, Memory, MemoryOrder, Report, Trace, TraceEvent
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, settle
 from views.charts.gantt import busy_share
 from views.charts.roofline_chart import point_lines
 from views.charts.scale import (
@@ -72,12 +72,6 @@ def topology_view(qtbot: QtBot, panel: CudaGraphPanel) -> TopologyView:
     view = panel.topology.view
     qtbot.waitUntil(lambda: view.scene is not None, timeout=10_000)
     return view
-
-
-def settle() -> None:
-    """Panels show what they make off the GUI thread."""
-    QThreadPool.globalInstance().waitForDone(10_000)
-    QApplication.processEvents()
 
 
 def wheel(widget: QWidget, at: QPoint, notches: int) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Generator
+from functools import partial
+from itertools import pairwise
 
-from PySide6.QtCore import QCoreApplication, QObject
+import shiboken6
+from PySide6.QtCore import QCoreApplication, QObject, QThreadPool
 from pytestqt.qtbot import QtBot
 
 from app.worker.protocol import Ready
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import ROOT, MakeWindow
 from views.background import warm_up
-from views.background.turns import Making, finished
+from views.background.jobs import Job, uncollected
+from views.background.turns import Making, finished, in_a_turn, is_waiting
 
 
 def three_steps(done: list[int]) -> Generator[None, None, str]:
@@ -58,6 +63,43 @@ def test_what_was_cancelled_is_not_made(qtbot: QtBot) -> None:
     making.cancel()
     QCoreApplication.processEvents()
     assert (done, made) == ([], [])
+
+
+def test_calls_of_several_owners_take_their_turns_one_by_one(qtbot: QtBot) -> None:
+    first, second, gone, done = QObject(), QObject(), QObject(), list[str]()
+    for owner, name in ((first, "a"), (gone, "never"), (second, "b"), (first, "c")):
+        in_a_turn(owner, partial(done.append, name))
+    shiboken6.delete(gone)
+    for so_far in (["a"], ["a", "b"], ["a", "b", "c"]):
+        assert is_waiting()
+        QCoreApplication.processEvents()
+        assert done == so_far
+    assert not is_waiting()
+
+
+def test_results_of_jobs_take_their_turns(qtbot: QtBot) -> None:
+    parent, done = QObject(), list[int]()
+    for number in range(3):
+        job = Job(lambda cancelled, number=number: number, parent)
+        job.done.connect(done.append)
+        job.start()
+    QThreadPool.globalInstance().waitForDone()
+    counts = []
+    while len(done) < 3:
+        QCoreApplication.processEvents()
+        counts.append(len(done))
+    assert sorted(done) == [0, 1, 2]
+    assert all(after - before <= 1 for before, after in pairwise([0, *counts]))
+
+
+def test_what_is_made_uncollected_is_looked_at_no_more() -> None:
+    before = gc.get_freeze_count()
+    with uncollected():
+        assert not gc.isenabled()
+        kept = [[] for _ in range(1000)]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() >= before + len(kept)
+    gc.unfreeze()
 
 
 def test_the_panels_are_made_after_the_window_is_open(make_window: MakeWindow, qtbot: QtBot) -> None:

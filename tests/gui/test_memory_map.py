@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QThreadPool
+from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from compiler.report import BufferPlan, Memory
 from tests.fake_runs import lab_report
+from tests.gui.conftest import settle
 from views.charts.memory_map import MemoryMap, memory_view
 from views.look.theme import light
 from views.panels.memory import MemoryPanel, buffer_lines
@@ -22,8 +23,7 @@ def test_hovering_tells_kernels_and_lifetimes(qtbot: QtBot) -> None:
     panel.resize(860, 300)
     panel.set_region(index)
     panel.show()
-    QThreadPool.globalInstance().waitForDone(10_000)
-    QApplication.processEvents()
+    settle()
     buffers = [buffer for buffer in index.region.memory.buffers if buffer.bytes]
     buffer = next(b for b in buffers if any(index.unit_of(node) for node in index.readers.get(b.node, ())))
     lines = buffer_lines(buffer, index)

@@ -46,7 +46,7 @@ def redo(qtbot: QtBot, window: MainWindow) -> None:
 def at_rest(qtbot: QtBot, window: MainWindow) -> None:
     graph, filters = window.workspace.graph, window.workspace.filters
     qtbot.waitUntil(lambda: graph._goal is None and graph.canvas._motion.goal is None, timeout=10_000)
-    qtbot.waitUntil(lambda: (filters.kept is None) == (not filters.filters), timeout=10_000)
+    qtbot.waitUntil(lambda: filters._job is None and (filters.kept is None) == (not filters.filters), timeout=10_000)
 
 
 def dimmed(window: MainWindow) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, Signal, Slot
+
+from views.background.turns import in_a_turn
 
 
 class _Report(QObject):
@@ -34,7 +37,10 @@ class _Task(QRunnable):
 
 
 class Job(QObject):
-    """One piece of work. ``done(value)`` or ``failed(exception)`` is emitted unless it was cancelled."""
+    """One piece of work. ``done(value)`` or ``failed(exception)`` is emitted unless it was cancelled.
+
+    What listens does so in a turn of its own: two results that come together would take over a frame.
+    """
 
     done = Signal(object)
     failed = Signal(object)
@@ -57,9 +63,26 @@ class Job(QObject):
 
     @Slot(object, object)
     def _finish(self, value: object, fault: object) -> None:
+        in_a_turn(self, lambda: self._tell(value, fault))
+
+    def _tell(self, value: object, fault: object) -> None:
         if not self._cancelled:
             if fault is None:
                 self.done.emit(value)
             else:
                 self.failed.emit(fault)
         self.deleteLater()
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """For work that makes objects by the hundred thousand, all of which stay: a report, look-ups of one.
+
+    The garbage collector would walk over them again and again, and every thread stands still while it does.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()  # what is there is looked at no more
+        gc.enable()

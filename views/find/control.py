@@ -80,8 +80,8 @@ class FindControl(QObject):
         self._job = None
         found, self._filters = made
         self._found = found
-        if self.palette.isVisible():  # made now if not before: its first question need not wait for it
-            self.palette.set_entries([*self._commands(), *found])
+        if self._palette is not None and self._palette.isVisible():
+            self._palette.set_entries([*self._commands(), *found])
 
     def _commands(self) -> list[Entry]:
         """Every action that can be done now, panels among them, and every theme."""

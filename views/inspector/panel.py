@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from compiler.report import ExternCall, Group, Kernel
+from views.background.turns import in_a_turn
 from views.code.kernel import KernelPanel
 from views.inspector.pinned import comparison_page, pin_title
 from views.inspector.sections import Page, in_order, node_page, nodes_page, overview_page, pair_page, unit_page
@@ -39,7 +40,8 @@ class Inspector(QWidget):
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(_NEXT_FRAME_MS)
-        self._later.timeout.connect(self._turn)
+        self._later.timeout.connect(lambda: in_a_turn(self, self._turn))
+        self._is_due = False  # some of the page is still to be made
         self._made: Page | None = None  # of what is selected; None while it is still to be made
         self._index: RegionIndex | None = None
         self._selection = Selection()
@@ -122,7 +124,7 @@ class Inspector(QWidget):
 
     def make_all(self) -> None:
         """Make what is left of the facts at once."""
-        while self._later.isActive():
+        while self._is_due:
             self._turn()
 
     def show_selection(self, selection: Selection) -> None:
@@ -152,6 +154,7 @@ class Inspector(QWidget):
         self._pin.setEnabled(self._pinned is not None or not selection.is_empty)
         self._show_kernel(kernel, selection, unit)
         self._made = None
+        self._is_due = True
         self._later.start()
 
     def _is_pair(self, index: RegionIndex, selection: Selection) -> bool:
@@ -161,13 +164,16 @@ class Inspector(QWidget):
 
     def _turn(self) -> None:
         """The facts in turns of their own: with the rest of a selection they would take more than a frame."""
+        if not self._is_due:
+            return  # somebody could not wait
         self._later.stop()
         if self._made is None:
             self._make_page()
         else:
             self._made.go_on()
-        if self._made is not None and self._made.has_more:
-            self._later.start()
+        self._is_due = self._made is not None and self._made.has_more
+        if self._is_due:
+            in_a_turn(self, self._turn)
 
     def _make_page(self) -> None:
         index, selection = self._index, self._selection

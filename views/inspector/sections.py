@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.titles import compiler_title
 from app.unit_errors import error_text
-from compiler.report import ExternCall, Group, Node, SourceLine, TensorInfo
+from compiler.report import CudaGraph, ExternCall, Group, Node, SourceLine, TensorInfo
 from views.look import format as fmt
 from views.look.theme import Theme
 from views.refusals.index import lost_text, refusal_text
@@ -211,7 +211,11 @@ def overview_page(index: RegionIndex) -> Page:
     if not region.nodes:
         page.text("Dynamo compiled nothing: the model may run no tensor op.", "muted")
         return page
-    graph = region.cuda_graph
+    page.later(lambda: _capture(page, region.cuda_graph), lambda: _hints(page, report.notes))
+    return page
+
+
+def _capture(page: Page, graph: CudaGraph) -> None:
     page.heading("CUDA Graph")
     if graph.captured:
         page.facts(
@@ -231,10 +235,12 @@ def overview_page(index: RegionIndex) -> Page:
             page.text("Nothing in this region would refuse capture." if graph.capturable else "It cannot be captured.")
         else:
             page.text("The log does not say whether it can be captured.")
+
+
+def _hints(page: Page, notes: list[str]) -> None:
     page.text("Select a group, an extern call or a node to see why it is as it is, and its generated source.", "muted")
-    for note in report.notes:
+    for note in notes:
         page.text(note, "muted")
-    return page
 
 
 def unit_page(index: RegionIndex, unit: Unit, focus: frozenset[str], theme: Theme) -> Page:

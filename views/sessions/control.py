@@ -12,7 +12,7 @@ from PySide6.QtCore import QCoreApplication, QEventLoop, QObject, Signal
 
 from app.session import Session, SessionError, open_session, save_session
 from compiler.report import Report
-from views.background.jobs import Job
+from views.background.jobs import Job, uncollected
 from views.sessions.documents import Document, Layouts
 from views.window.message_bar import Message
 
@@ -214,9 +214,10 @@ class SessionControl(QObject):
 
 
 def _read(path: Path) -> Session:
-    session = open_session(path)
-    session.prepare()
-    return session
+    with uncollected():
+        session = open_session(path)
+        session.prepare()
+        return session
 
 
 def suggested_name(report: Report) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtCore import QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -204,6 +204,7 @@ class RailStack(QWidget):
     def __init__(self, name: str, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._is_arranging = False
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
@@ -275,6 +276,12 @@ class RailStack(QWidget):
         return QSize(_NARROW + self._pages.minimumSizeHint().width(), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Names where there is room."""
+        """Names where there is room: once for all sizes that follow each other while docks are arranged."""
         super().resizeEvent(event)
-        self.rail.arrange(event.size())
+        if not self._is_arranging:
+            self._is_arranging = True
+            QTimer.singleShot(0, self, self._arrange)
+
+    def _arrange(self) -> None:
+        self._is_arranging = False
+        self.rail.arrange(self.size())

@@ -68,6 +68,8 @@ class BottomPanel(RailStack):
         yield
         self.add_page(page, title, icon, begins_group=begins_group)
         yield
+        page.ensurePolished()  # with all that is in it, which would else happen when it is first shown
+        yield
         return page
 
     def _connect(self) -> None:

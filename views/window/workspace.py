@@ -5,13 +5,14 @@ Made after the first paint, because the graph brings numpy and is not needed for
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from compiler.report import Region, Report
+from views.background.turns import Turns
 from views.graph.panel import GraphPanel
 from views.graph.view_history import Around
 from views.inspector.panel import Inspector
@@ -23,6 +24,9 @@ from views.tables.units_table import UnitsPanel
 from views.window.bottom_panel import BottomPanel
 from views.window.docks import Docks
 from views.window.message_bar import Message
+
+Step = Callable[[], object]
+_AT_ONCE = 1500  # nodes of a report whose panels are filled in a frame
 
 
 class Workspace(QObject):
@@ -44,6 +48,7 @@ class Workspace(QObject):
         super().__init__(window)
         self._report: Report | None = None
         self._indexes: dict[str, RegionIndex] = {}
+        self._filtering: Turns | None = None
         self.selection = SelectionModel(self)
         self.filters = FilterStack(self)
         self.graph, self.units, self.inspector, self.panels = graph, units, inspector, panels
@@ -61,15 +66,24 @@ class Workspace(QObject):
         for part in (self.graph, self.units, self.inspector, self.panels, self.docks):
             part.set_theme(theme)
 
-    def set_report(self, report: Report, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> None:
-        """Show another report; ``layouts`` are those its session kept, ``indexes`` those of its regions."""
+    def showing(self, report: Report, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> list[Step]:
+        """The steps that show another report; ``layouts`` are those its session kept, ``indexes`` of its regions."""
+        return [
+            lambda: self._take(report, indexes),
+            lambda: self.panels.set_report(report),
+            lambda: self.graph.set_report(report, layouts),
+            self._show_none,
+        ]
+
+    def _take(self, report: Report, indexes: dict[str, RegionIndex]) -> None:
         self._report = report
         self._indexes = indexes
         self.filters.set_report(report)
-        self.panels.set_report(report)
-        self.graph.set_report(report, layouts)
-        if not report.regions:  # nothing of the report before may stay
-            self._show_region(RegionIndex(report, Region("No compiled region", "", [])))
+
+    def _show_none(self) -> None:
+        """Of a report with no region, so that nothing of the one before stays."""
+        if self._report is not None and not self._report.regions:
+            self._show_region(RegionIndex(self._report, Region("No compiled region", "", [])))
             self.selection.reset(Selection())
 
     def refresh(self) -> None:
@@ -149,11 +163,27 @@ class Workspace(QObject):
             name: index.keeping(kept.get(name) if kept is not None else None) for name, index in self._indexes.items()
         }
         self.graph.set_kept(kept)
-        if self._report is None or self.index is None or self.graph.report is not self._report:
+        if self._filtering is not None:
+            self._filtering.cancel()
+            self._filtering = None
+        report = self._report
+        if report is None or self.index is None or self.graph.report is not report:
             return  # a report that is about to be shown
-        self.panels.set_kept(self._report, kept)
-        self._show_region(self.index)
-        self._selected(self.selection.current)
+        steps: list[Step] = [
+            lambda: self.panels.set_kept(report, kept), self._show_again, lambda: self._selected(self.selection.current)
+        ]  # fmt: skip
+        if sum(len(region.nodes) for region in report.regions) <= _AT_ONCE:
+            for step in steps:
+                step()
+        else:
+            self._filtering = Turns([*steps, self._filtering_is_over], self).start()
+
+    def _filtering_is_over(self) -> None:
+        self._filtering = None
+
+    def _show_again(self) -> None:
+        if self.index is not None:
+            self._show_region(self.index)
 
     def _pinned(self, pinned: Selection | None) -> None:
         self.graph.set_around(replace(self.graph.around, pinned=pinned))
@@ -288,5 +318,8 @@ def workspace_in_turns(window: QMainWindow, theme: Theme) -> Generator[None, Non
     docks = Docks(window, units, inspector, panels, theme)
     docks.show(False)
     yield
+    for side in (units, inspector):
+        side.ensurePolished()  # with all that is in it, which would else happen when it is first shown
+        yield
     yield from panels.make_pages()
     return Workspace(window, graph, units, inspector, panels, docks)
