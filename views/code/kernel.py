@@ -8,6 +8,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from compiler.report import Kernel
+from views.background.turns import in_a_turn
 from views.code.kernel_lines import SOURCE, KernelLines
 from views.code.level_pane import LevelPane
 from views.look import format as fmt
@@ -97,8 +98,8 @@ class KernelPanel(QWidget):
         """Show ``kernel`` with what belongs to these lines of its source marked at every level."""
         if kernel is not self.kernel:
             self._lines = KernelLines(kernel)
-            for pane in self._panes:
-                pane.show_kernel(self._lines)
+            self.first.show_kernel(self._lines)
+            in_a_turn(self, self._show_in_second)  # two long texts at once would take over a frame
             facts = kernel_facts(kernel)
             self._facts.setText(facts)
             self._facts.setVisible(bool(facts))
@@ -108,7 +109,13 @@ class KernelPanel(QWidget):
         self._notice.setVisible(False)
         self._marked = marked
         for pane in self._panes:
-            pane.mark(marked, reveal=not pane.code.underMouse())
+            if pane.lines is self._lines:
+                pane.mark(marked, reveal=not pane.code.underMouse())
+
+    def _show_in_second(self) -> None:
+        if self._lines is not None and self.second.isVisibleTo(self) and self.second.lines is not self._lines:
+            self.second.show_kernel(self._lines)
+            self.second.mark(self._marked)
 
     def show_hint(self, kernel: str, lines: frozenset[int]) -> None:
         """Mark lightly what belongs to these lines of the source of ``kernel``."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
-from itertools import compress, count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from compiler.report import Kernel
 
@@ -16,6 +20,7 @@ class KernelLines:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self._came_from: dict[str, NDArray[Any]] = {}  # level -> the source line of each of its lines
 
     @property
     def levels(self) -> list[str]:
@@ -36,8 +41,18 @@ class KernelLines:
 
     def partners(self, level: str, source_lines: Iterable[int]) -> list[int]:
         """The lines of ``level`` that came from any of ``source_lines``, in order."""
-        wanted = set(source_lines) - {0}
+        wanted = sorted(set(source_lines) - {0})
         if level == SOURCE or not wanted:
-            return sorted(wanted)
-        belongs = map(wanted.__contains__, self.kernel.ir_lines.get(level, ()))
-        return list(compress(count(1), belongs))
+            return wanted
+        if level not in self._came_from:
+            self._came_from[level] = _as_array(self.kernel.ir_lines.get(level, []))
+        found: list[int] = (np.flatnonzero(np.isin(self._came_from[level], wanted)) + 1).tolist()
+        return found
+
+
+def _as_array(lines: list[int]) -> NDArray[Any]:
+    """The same numbers, (lines,) of int64; of a million lines a click asks for some, which a list is too slow for."""
+    try:
+        return np.frombuffer(array("q", lines), np.int64)
+    except OverflowError:
+        return np.array(lines, object)  # of a damaged file: no line has such a number

@@ -25,7 +25,7 @@ class LevelPane(QWidget):
     ) -> None:
         """``button`` is one more button at the end of the tabs: icon, tool tip, what it does."""
         super().__init__(parent)
-        self._lines: KernelLines | None = None
+        self.lines: KernelLines | None = None  # of the kernel shown
         self._levels: list[str] = []
         self._shown = ("", "")
         self._marked: frozenset[int] = frozenset()
@@ -65,7 +65,7 @@ class LevelPane(QWidget):
 
     def show_kernel(self, lines: KernelLines | None) -> None:
         """Show another kernel; the level in front stays where the kernel has it."""
-        self._lines = lines
+        self.lines = lines
         levels = lines.levels if lines is not None else []
         kept = self.level or SOURCE
         self.tabs.blockSignals(True)
@@ -91,16 +91,16 @@ class LevelPane(QWidget):
     def mark(self, source_lines: Iterable[int], reveal: bool = True) -> None:
         """Mark what belongs to these lines of the kernel's source."""
         self._marked = frozenset(source_lines)
-        if self._lines is not None and self.level:
-            self.code.mark_lines(self._lines.partners(self.level, self._marked), reveal)
+        if self.lines is not None and self.level:
+            self.code.mark_lines(self.lines.partners(self.level, self._marked), reveal)
 
     def hint(self, source_lines: Iterable[int]) -> None:
         """Mark lightly what belongs to these lines of the kernel's source."""
-        if self._lines is not None and self.level:
-            self.code.hint_lines(self._lines.partners(self.level, source_lines))
+        if self.lines is not None and self.level:
+            self.code.hint_lines(self.lines.partners(self.level, source_lines))
 
     def _show_tab(self, position: int) -> None:
-        lines = self._lines
+        lines = self.lines
         if lines is None or position < 0 or self._shown == (lines.kernel.name, self.level):
             return
         self._shown = (lines.kernel.name, self.level)
