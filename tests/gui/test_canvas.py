@@ -518,3 +518,40 @@ def test_the_first_view_stays_the_first_while_docks_take_their_room(canvas: Grap
     canvas.resize(500, 400)
     QApplication.processEvents()
     assert canvas.camera == Camera(10.0, 20.0, 0.8), "somebody looked elsewhere"
+
+
+def test_a_slow_graph_becomes_sharp_strip_by_strip(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.scene is not None
+    canvas.grab()
+    whole = canvas.camera.zoomed(0.8, 500.0, 350.0)
+    canvas._base._cost = 1.0  # as if a full drawing took a second
+    canvas.move_to(whole)
+    canvas.viewport().grab()
+    assert canvas._base._is_coarse
+    canvas._come_to_rest()
+    assert canvas._base._next is not None
+    assert 0 < canvas._base._next.drawn < canvas.viewport().height(), "the first strip"
+    canvas.viewport().grab()
+    assert canvas._base._is_coarse, "what is painted meanwhile waits for the last"
+    qtbot.waitUntil(lambda: canvas._base._next is None, timeout=30_000)
+    strips = canvas.viewport().grab().toImage()
+    assert not canvas._base._is_coarse
+    canvas._base.invalidate()
+    at_once = canvas.viewport().grab().toImage()
+    bits = [np.frombuffer(image.constBits(), np.uint8).astype(np.int16) for image in (at_once, strips)]
+    assert np.abs(bits[0] - bits[1]).max() < 32, "no seams, but for how edges of shapes are smoothed"
+
+
+def test_a_move_ends_a_sharp_picture_that_is_being_drawn(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.scene is not None
+    canvas.grab()
+    canvas._base._cost = 1.0
+    canvas.move_to(canvas.camera.zoomed(0.8, 500.0, 350.0))
+    canvas.viewport().grab()
+    canvas._come_to_rest()
+    canvas._base._cost = 1.0
+    goal = canvas.camera.zoomed(0.95, 500.0, 350.0)
+    canvas.move_to(goal)
+    canvas.viewport().grab()
+    qtbot.waitUntil(lambda: canvas._base._camera == goal, timeout=30_000)
+    assert canvas._base._next is None

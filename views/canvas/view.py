@@ -19,6 +19,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 
+from views.background.turns import in_a_turn
 from views.canvas.base_layer import BaseLayer
 from views.canvas.camera import Camera, fitted, opening
 from views.canvas.highlights import Highlights
@@ -189,7 +190,16 @@ class CanvasView(QAbstractScrollArea):
 
     def _come_to_rest(self) -> None:
         self._moving = False
-        self.viewport().update()
+        self._sharpen()
+
+    def _sharpen(self) -> None:
+        if self._painter is None or self._moving:
+            return  # it moves again, and comes to rest again
+        ratio = self.viewport().devicePixelRatioF()
+        if self._base.sharpen(self._painter, self._camera, self._view_size(), ratio):
+            self.viewport().update()
+        else:
+            in_a_turn(self, self._sharpen)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with QPainter(self.viewport()) as painter:
