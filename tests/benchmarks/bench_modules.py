@@ -2,7 +2,8 @@
 
 Run with ``python -m tests.benchmarks.bench_modules``; prints a markdown table. A change is everything from the click to
 the finished widget, painted offscreen with the new layout, minimap included: layout on a worker thread, scene, picture.
-CPU time is beside wall time, because other work on the machine lengthens the latter.
+CPU time is beside wall time, because other work on the machine lengthens the latter. First times are rows of their own:
+the tree and the layouts of all boxes are made anew for each of them, and the last of them begins with neither.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from views.canvas.module_scene import ModuleScene
 from views.graph.panel import GraphPanel
 from views.look import theme
 
-WIDTH, HEIGHT, TIMES = 1600, 1000, 9
+WIDTH, HEIGHT, TIMES, FIRST_TIMES = 1600, 1000, 9, 5
 
 
 def change(panel: GraphPanel, act: Callable[[], None]) -> tuple[float, float]:
@@ -53,6 +54,58 @@ def corner(panel: GraphPanel, key: str) -> np.ndarray:
     return np.array(panel.canvas.camera.to_view(rect[0], rect[1]))
 
 
+def first_times(region: Region) -> None:
+    """Changes for which nothing was made before, each in a panel of its own."""
+    layouts = ModuleLayouts(region)
+    stack = max((box for box in layouts.tree.containers if box.is_stack), key=lambda box: len(box.members))
+    shown_first = layouts.first_folding()
+    cases: dict[str, tuple[Folding | None, Callable[[GraphPanel], None]]] = {
+        "a stack never opened before, all its modules": (
+            shown_first, lambda panel: panel._toggle(stack.key, whole_stack=True)
+        ),
+        "everything, in a graph just shown": (
+            shown_first, lambda panel: panel.modules.open_all(region, stacks=True)
+        ),
+        "everything, as the first thing shown": (
+            None, lambda panel: panel.modules.set_folding(region, layouts.all_open(single=False))
+        ),
+    }  # fmt: skip
+    for name, (before, act) in cases.items():
+        walls, cpus = [], []
+        for _ in range(FIRST_TIMES):
+            panel = shown_panel(region)
+            panel._set_grouping("modules")
+            if before is not None:
+                change(panel, lambda panel=panel, before=before: panel.modules.set_folding(region, before))
+            wall, cpu = change(panel, lambda panel=panel, act=act: act(panel))
+            walls.append(wall)
+            cpus.append(cpu)
+            shown = things_shown(panel)
+            panel.cancel_jobs()
+            panel.close()
+        print(
+            f"| {len(region.nodes):,} {region.kind} | {name} | {shown:,} | {np.median(walls):.0f} | {min(walls):.0f} "
+            f"| {np.median(cpus):.0f} | | |",
+            flush=True,
+        )
+
+
+def shown_panel(region: Region) -> GraphPanel:
+    """A panel on screen with the region, laid out by nothing but fusion groups."""
+    panel = GraphPanel(theme.light())
+    panel.resize(WIDTH, HEIGHT)
+    panel.show()
+    panel.set_report(Report("fusescope", "benchmark", H100, regions=[region]), {})
+    return panel
+
+
+def things_shown(panel: GraphPanel) -> int:
+    """Nodes and closed boxes on the canvas."""
+    scene = panel.canvas.scene
+    assert isinstance(scene, ModuleScene)
+    return int(scene.nested.shown.sum() + scene.is_closed.sum())
+
+
 def row(panel: GraphPanel, region: Region, name: str, key: str, whole: bool, tree_ms: float) -> None:
     """Opens and closes one box several times."""
     panel.canvas.center_on(key)
@@ -66,9 +119,7 @@ def row(panel: GraphPanel, region: Region, name: str, key: str, whole: bool, tre
         moved = max(moved, float(np.abs(corner(panel, key) - before).max()))
         walls.append(wall)
         cpus.append(cpu)
-    scene = panel.canvas.scene
-    assert isinstance(scene, ModuleScene)
-    shown = int(scene.nested.shown.sum() + scene.is_closed.sum())
+    shown = things_shown(panel)
     print(
         f"| {len(region.nodes):,} {region.kind} | {name} | {shown:,} | {np.median(walls):.0f} | {min(walls):.0f} "
         f"| {np.median(cpus):.0f} | {moved:.2f} | {tree_ms:.0f} |",
@@ -78,10 +129,7 @@ def row(panel: GraphPanel, region: Region, name: str, key: str, whole: bool, tre
 
 def rows(region: Region) -> None:
     """A row for each state in which one box is opened and closed again."""
-    panel = GraphPanel(theme.light())
-    panel.resize(WIDTH, HEIGHT)
-    panel.show()
-    panel.set_report(Report("fusescope", "benchmark", H100, regions=[region]), {})
+    panel = shown_panel(region)
     started = process_time()
     layouts = ModuleLayouts(region)
     tree_ms = (process_time() - started) * 1e3
@@ -124,6 +172,7 @@ def main(sizes: list[int]) -> None:
     for size in sizes:
         for make in (transformer_region, backward_region):
             rows(make(size))
+            first_times(make(size))
             app.processEvents()
 
 
