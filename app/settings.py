@@ -14,14 +14,14 @@ _MAX_RECENT = 12
 
 
 class Settings(msgspec.Struct, omit_defaults=True):
-    """The remembered values. ``geometry`` and ``window_state`` are Qt's own opaque bytes."""
+    """The remembered values. ``geometry`` and ``window_state`` are opaque bytes of the window's."""
 
     recent: list[str] = []  # sources and session paths, the latest first
     theme: str = "system"  # "system", "light" or "dark"
     last_target: str = ""
     geometry: bytes = b""
     window_state: bytes = b""
-    layouts: dict[str, bytes] = {}  # the user's name -> Qt's bytes, as ``window_state``
+    layouts: dict[str, bytes] = {}  # the user's name -> bytes as ``window_state``
     splitters: dict[str, bytes] = {}  # object name -> its saved state
     trusted: dict[str, int] = {}  # file -> its modification time (ns) when the user agreed that its code may run
 

@@ -110,6 +110,32 @@ def test_a_layout_is_kept_by_name_and_put_back(
     assert settings.layouts == {}
 
 
+@pytest.mark.parametrize("start_page", [True, False])
+def test_a_layout_has_its_shares_in_a_window_of_another_size(
+    make_window: MakeWindow, qtbot: QtBot, answers: Answers, start_page: bool
+) -> None:
+    window = make_window(worker=False)
+    window.resize(2200, 1600)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(60), "example:gpt2")
+    docks = window.workspace.docks
+    QApplication.processEvents()
+    docks.reset()
+    qtbot.waitUntil(lambda: docks.panels.height() > 500, timeout=5_000)
+    answers.layout = "Large"
+    window.layouts.keep_current()
+    before = docks.panels.height() / window.height()
+    if start_page:
+        window.show_start_page()
+    window.resize(1300, 900)
+    if start_page:
+        window.show_workspace()
+    else:
+        qtbot.keyClick(window, Qt.Key.Key_1, CTRL | ALT)
+    qtbot.waitUntil(lambda: abs(docks.panels.height() / window.height() - before) < 0.06, timeout=5_000)
+    assert window.workspace.graph.canvas.height() > window.height() // 4
+
+
 def test_the_end_of_long_work_is_announced_where_nobody_looks(
     make_window: MakeWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import msgspec
 from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QWidget
 
@@ -16,6 +17,17 @@ STATE_VERSION = 1
 _AREAS = Qt.DockWidgetArea
 
 
+class Arrangement(msgspec.Struct):
+    """Where the docks are, in Qt's own bytes, and sizes in pixels (width, height) of the window and of each dock.
+
+    Qt would put the sizes back as they are, whatever the window has become meanwhile.
+    """
+
+    state: bytes
+    window: tuple[int, int]
+    docks: dict[str, tuple[int, int]]
+
+
 class Docks:
     """Left: groups and extern calls. Right: inspector, the full height. Bottom: panels."""
 
@@ -23,7 +35,7 @@ class Docks:
         self, window: QMainWindow, units: QWidget, inspector: QWidget, panels: RailStack, theme: Theme
     ) -> None:
         self._window = window
-        self._state = QByteArray()
+        self._state = b""
         self._areas: dict[QDockWidget, Qt.DockWidgetArea] = {}
         self._shown = True
         self.units = self._dock("dock-units", "Groups and extern calls", units, _AREAS.LeftDockWidgetArea, theme)
@@ -62,7 +74,7 @@ class Docks:
 
     def restore(self, state: bytes) -> None:
         """Take the arrangement of an earlier start; what cannot be read is ignored."""
-        self._state = QByteArray(state)
+        self._state = state
 
     def show(self, on: bool) -> None:
         """Show the docks as they were last, or hide all of them."""
@@ -70,31 +82,30 @@ class Docks:
             return
         self._shown = on
         if not on:
-            self._state = self._window.saveState(STATE_VERSION)
+            self._state = self._now()
             for dock in self.all:
                 dock.hide()
             return
         for dock in self.all:
             dock.setUpdatesEnabled(False)
-        if self._state.isEmpty() or not self._window.restoreState(self._state, STATE_VERSION):
-            self.reset()
+        self._put_back()
         # each is painted in a turn of its own: all of them and the graph at once would take over a frame
         Turns((partial(dock.setUpdatesEnabled, True) for dock in self.all), self._window).start()
 
     def state(self) -> bytes:
         """The arrangement to remember."""
-        return bytes(self._window.saveState(STATE_VERSION).data() if self._shown else self._state.data())
+        return self._now() if self._shown else self._state
 
     def apply(self, state: bytes) -> None:
         """Arrange everything as ``state`` says, now or when a report is shown."""
-        self._state = QByteArray(state)
-        if self._shown and not self._window.restoreState(self._state, STATE_VERSION):
-            self.reset()
+        self._state = state
+        if self._shown:
+            self._put_back()
 
     def reset(self) -> None:
         """Every dock at its first place and size, now or when a report is shown."""
         if not self._shown:
-            self._state = QByteArray()
+            self._state = b""
             return
         for dock, area in self._areas.items():
             dock.setFloating(False)
@@ -121,6 +132,31 @@ class Docks:
             Qt.Orientation.Horizontal,
         )
         self._window.resizeDocks([self.panels], [max(250, height * 36 // 100 + 6)], Qt.Orientation.Vertical)
+
+    def _now(self) -> bytes:
+        sizes = {dock.objectName(): (dock.width(), dock.height()) for dock in self._areas}
+        state = bytes(self._window.saveState(STATE_VERSION).data())
+        return msgspec.msgpack.encode(Arrangement(state, (self._window.width(), self._window.height()), sizes))
+
+    def _put_back(self) -> None:
+        """Everything where it was, with the share of the window that it had."""
+        now = (self._window.width(), self._window.height())
+        try:
+            known = msgspec.msgpack.decode(self._state, type=Arrangement)
+        except msgspec.MsgspecError:  # none yet, or Qt's bytes as an earlier version kept them
+            known = Arrangement(self._state, now, {})
+        if not self._window.restoreState(QByteArray(known.state), STATE_VERSION):
+            self.reset()
+            return
+        if now == known.window:
+            return
+        docked = [
+            dock for dock in self._areas
+            if not (dock.isHidden() or dock.isFloating()) and dock.objectName() in known.docks
+        ]  # fmt: skip
+        for axis, way in enumerate((Qt.Orientation.Horizontal, Qt.Orientation.Vertical)):
+            share = now[axis] / max(known.window[axis], 1)
+            self._window.resizeDocks(docked, [round(known.docks[d.objectName()][axis] * share) for d in docked], way)
 
     def _dock(self, name: str, title: str, widget: QWidget, area: Qt.DockWidgetArea, theme: Theme) -> QDockWidget:
         dock = QDockWidget(title, self._window)
