@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QFontMetricsF, QImage, QPainter
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFontInfo, QFontMetricsF, QImage, QPainter
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.roofline import points
@@ -73,6 +76,14 @@ def run_plot(layout: str, factor: float, *, log: bool = False) -> Chart:
     return chart
 
 
+def switched_to_log() -> Chart:
+    """As by the box below the plot, while nothing runs."""
+    chart = RunPlot(light())
+    chart.show_record(*record_of(lab_report(60), 1.0))
+    chart.set_log(True)
+    return chart
+
+
 def histogram(factor: float, *, log: bool = False) -> Chart:
     chart = DistributionPlot(light())
     chart.set_log(log)
@@ -123,7 +134,7 @@ def lifecycle() -> Chart:
 CHARTS: dict[str, Callable[[], Chart]] = {
     **{f"{layout}-{factor}": lambda layout=layout, factor=factor: run_plot(layout, factor)
        for layout in ("order", "overlaid", "side") for factor in (1e-3, 1.0, 1e4)},
-    "order-log": lambda: run_plot("order", 1.0, log=True),
+    "order-log": lambda: run_plot("order", 1.0, log=True), "switched-to-log": switched_to_log,
     "histogram": lambda: histogram(1.0), "histogram-long": lambda: histogram(1e4),
     "histogram-log": lambda: histogram(1.0, log=True),
     "comparison": lambda: comparison(1.0), "comparison-long": lambda: comparison(1e4),
@@ -166,3 +177,41 @@ def test_times_stay_in_sight_where_a_timeline_is_scrolled(qtbot: QtBot) -> None:
     with Written(image) as painter:
         gantt.paint_hover(painter, QRectF(gantt.rect()))
         assert next(text for text, box in painter.texts if box.bottom() <= edge + 1) == "0"
+
+
+def test_a_curve_that_leaves_the_plot_ends_above_it_in_a_file_too(qtbot: QtBot, tmp_path: Path) -> None:
+    """A file's painter does not clip."""
+    record = RunRecord()
+    values = [100.0] * 400
+    values[200] = 90_000.0
+    record.add("compiled", values, values)
+    chart = RunPlot(light())
+    qtbot.addWidget(chart)
+    chart.resize(700, 260)
+    chart.show_record(record, ["compiled"])
+    chart.save(tmp_path / "run.svg")
+    text = (tmp_path / "run.svg").read_text(encoding="utf-8")
+    (box, *_) = chart._boxes(QRectF(0, 0, 700, 260))[0]
+    lines = re.findall(r'<polyline[^>]*points="([^"]+)"', text)
+    tops = [min(float(point.split(",")[1]) for point in line.split()) for line in lines]
+    assert tops
+    assert min(tops) >= box.top() - 6
+    size = QFontInfo(light().ui_font(8.5)).pixelSize()
+    assert any(abs(float(found) - size) < 1.5 for found in re.findall(r'font-size="([0-9.]+)"', text))
+    assert 'd=""' not in text
+
+
+def test_a_ring_shows_that_the_keyboard_is_at_a_chart(qtbot: QtBot) -> None:
+    chart = memory(3, 1000)
+    other = QPushButton()
+    for widget in (chart, other):
+        qtbot.addWidget(widget)
+        widget.show()
+        qtbot.waitExposed(widget)
+    plain = chart.grab().toImage()
+    for reason, rings in ((Qt.FocusReason.MouseFocusReason, False), (Qt.FocusReason.TabFocusReason, True)):
+        chart.activateWindow()
+        chart.setFocus(reason)
+        qtbot.waitUntil(chart.hasFocus, timeout=3_000)
+        assert (chart.grab().toImage() != plain) is rings
+        chart.clearFocus()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt, QThreadPool
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QApplication
 from pytestqt.qtbot import QtBot
@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from compiler.report import CudaGraph, Memory
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, settle
 from tests.gui.test_one_selection import click_unit, comparison
 from tests.test_diff import cut
 from views.charts.chart import Chart
@@ -249,8 +249,7 @@ def test_a_panel_with_nothing_to_show_says_why_in_its_middle(make_window: MakeWi
     for panel in (panels.run, panels.timeline, panels.memory, panels.refusals, panels.compare, panels.stages,
                   panels.messages):  # fmt: skip
         panels.setCurrentWidget(panel)
-        QThreadPool.globalInstance().waitForDone(10_000)
-        QApplication.processEvents()
+        settle()
         (empty,) = [one for one in panel.findChildren(Empty) if one.isVisible()]
         assert empty.text().endswith((".", ":"))
         middle = empty.mapTo(panel, empty.rect().center())
@@ -278,3 +277,32 @@ def test_a_tall_cuda_graph_opens_at_its_first_node(qtbot: QtBot) -> None:
     QApplication.processEvents()
     first = int(view.scene.layout.node_rect[:, 0].argmin())
     assert view.viewport().rect().toRectF().contains(view.rect_in_view(first))
+
+
+def test_what_plays_says_at_what_pace(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(60), "example:gpt2")
+    run = window.workspace.panels.run
+    window.workspace.panels.setCurrentWidget(run)
+    assert "recorded iterations" in run.state_text
+    qtbot.mouseClick(run.start_button, LEFT)
+    assert "playing" in run.state_text
+    qtbot.mouseClick(run.start_button, LEFT)
+    assert "recorded iterations" in run.state_text
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_refusals_have_nothing_to_scroll_to_sideways(make_window: MakeWindow, qtbot: QtBot, training: bool) -> None:
+    window = make_window(worker=False)
+    window.resize(1280, 800)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(transformer_report(600, training=training), "example:gpt2")
+    panel = window.workspace.panels.refusals
+    panel.filter.setText("extern")
+    window.workspace.panels.setCurrentWidget(panel)
+    for width in (1280, 1500, 1180):
+        window.resize(width, 800)
+        QApplication.processEvents()
+        assert panel.tree.verticalScrollBar().maximum() > 0
+        assert panel.tree.horizontalScrollBar().maximum() == 0, width

@@ -28,9 +28,9 @@ from views.canvas.painting import ScenePainter
 from views.canvas.palette import CanvasPalette
 from views.canvas.scene import Scene
 from views.look.theme import Theme, light
+from views.widgets.basic import BY_KEYBOARD
 
 _NOTCH = 1.25  # zoom of one wheel notch or key press
-_BY_KEYBOARD = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
 _REST_MS = 90  # after the last move, until a coarse picture is drawn sharp
 
 
@@ -224,7 +224,7 @@ class CanvasView(QAbstractScrollArea):
     def focusInEvent(self, event: QFocusEvent) -> None:
         """A ring shows where the keyboard is, if the keyboard brought it here."""
         super().focusInEvent(event)
-        self._ringed = event.reason() in _BY_KEYBOARD
+        self._ringed = event.reason() in BY_KEYBOARD
         self.viewport().update()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:

@@ -12,11 +12,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtGui import (
+    QColor,
+    QContextMenuEvent,
+    QFocusEvent,
+    QFont,
+    QFontMetricsF,
+    QGuiApplication,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+)
 from PySide6.QtWidgets import QWidget
 
 from views.charts.scale import Scale, log_tick_texts, tick_texts
 from views.look.theme import Theme, mix
+from views.widgets.basic import BY_KEYBOARD
 from views.widgets.picture_menu import picture_menu
 
 _TICK_POINTS = 8.5
@@ -34,6 +46,7 @@ class Chart(QWidget):
         super().__init__(parent)
         self.theme = theme
         self._base = QPixmap()
+        self._ringed = False
         self.setAccessibleName(name)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -75,6 +88,22 @@ class Chart(QWidget):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             self.paint_marks(painter, area)
             self.paint_hover(painter, area)
+            if self._ringed:
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(self.theme.accent, 1.5))
+                painter.drawRoundedRect(QRectF(self.visibleRegion().boundingRect()).adjusted(1, 1, -1, -1), 4, 4)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """A ring shows where the keyboard is, if the keyboard brought it here."""
+        super().focusInEvent(event)
+        self._ringed = event.reason() in BY_KEYBOARD
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """The ring goes with the keyboard."""
+        super().focusOutEvent(event)
+        self._ringed = False
+        self.update()
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Copy and save."""
@@ -121,6 +150,7 @@ def save_svg(
     generator = QSvgGenerator()
     generator.setOutputDevice(buffer)
     generator.setSize(size)
+    generator.setResolution(round(QGuiApplication.primaryScreen().logicalDotsPerInch()))  # texts as large as here
     generator.setViewBox(QRect(0, 0, size.width(), size.height()))
     generator.setTitle(title)
     with QPainter(generator) as painter:

@@ -192,30 +192,15 @@ class RooflineChart(Chart):
         painter.restore()
 
     def _paint_names(self, painter: QPainter, target: Target, box: QRectF, x: Scale, y: Scale) -> None:
-        """Each flat roof's rate at its right end, where the fewest units are and the slope does not pass."""
+        """Each flat roof's rate left of where it begins, where no unit can be; else above its right end."""
         painter.setFont(self.theme.ui_font(8.5))
         painter.setPen(self.theme.muted)
-        left, top = x.pixels(self._cloud.intensity), y.pixels(self._cloud.rate)
-        radius = self._cloud.radius
-        bandwidth = target.bandwidth_gbs * 1e9
-        veil = QColor(self.theme.surface)
-        veil.setAlphaF(0.75)
         for tflops, name in _roofs(target):
             text = f"{tflops:,.0f} TFLOP/s {name}"
             width = painter.fontMetrics().horizontalAdvance(text)
-
-            def covers(where: QRectF) -> float:
-                inside = (left + radius > where.left()) & (left - radius < where.right())
-                inside &= (top + radius > where.top()) & (top - radius < where.bottom())
-                slope = [x.px(y.value(at) / bandwidth) for at in (where.top(), where.bottom())]
-                crossed = min(slope) < where.right() and max(slope) > where.left()
-                return float(inside.sum()) + (1000.0 if crossed else 0.0)
-
-            at = y.px(tflops * 1e12)
-            places = [QRectF(box.right() - 4 - width, at + below, width, 15) for below in (-17, 3, -28, 24)]
-            place = min(places, key=covers)
-            painter.fillRect(place.adjusted(-3, 1, 2, 0), veil)  # a unit below it does not strike it through
-            painter.drawText(place, Qt.AlignmentFlag.AlignRight, text)
+            begin, at = x.px(tflops / target.bandwidth_gbs * 1e3), y.px(tflops * 1e12)
+            right = begin - 6 if begin - 10 - width > box.left() else box.right() - 4
+            painter.drawText(QRectF(right - width, at - 15, width, 15), Qt.AlignmentFlag.AlignRight, text)
 
     def _paint_bandwidth(self, painter: QPainter, target: Target, start: QPointF, end: QPointF) -> None:
         """Its figure along the sloping roof, above it, where no unit can be."""

@@ -14,8 +14,8 @@ from views.tables.data_table import Column, Record
 
 GROUP_COLUMNS = [
     Column("Status", 90, tip="How the units that compute the same nodes correspond"),
-    Column("A", 210, is_name=True, tip="Fusion groups and extern calls of A"),
-    Column("B", 210, is_name=True, tip="Fusion groups and extern calls of B"),
+    Column("A", 210, least=110, is_name=True, tip="Fusion groups and extern calls of A"),
+    Column("B", 210, least=130, is_name=True, tip="Fusion groups and extern calls of B"),
     Column("Launches", 82, True),
     Column("Bytes", 150, True, "Memory traffic (estimated)"),
     Column("Time", 150, True, "Measured where every unit was; else estimated and marked ~"),

@@ -187,7 +187,7 @@ class _Bars(QWidget):
         figures = 90 if self.width() > 420 else 78
         metrics = painter.fontMetrics()
         regions = max((metrics.horizontalAdvance(stage.region) for stage in self._stages), default=0)
-        left = _NAME + max(min(regions + 2 * _PAD, self.width() - _NAME - figures - 80), 66)
+        left = _NAME + max(min(regions + 2 * _PAD + 2, self.width() - _NAME - figures - 80), 66)
         room = max(24, min(self.width() - left - figures, _BAR))
         side = Qt.AlignmentFlag.AlignVCenter
         for row, stage in enumerate([*self._stages, Stage("All stages", total)]):

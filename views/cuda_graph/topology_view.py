@@ -220,9 +220,10 @@ class TopologyView(CanvasView):
                 path.moveTo(x0, y0)
                 middle = (x0 + x1) / 2
                 path.cubicTo(middle, y0, middle, y1, x1, y1)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(color, max(width, 0.8 / self._camera.scale)))
-            painter.drawPath(path)
+            if not path.isEmpty():
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(color, max(width, 0.8 / self._camera.scale)))
+                painter.drawPath(path)
 
     def _paint_node(self, painter: QPainter, scene: TopologyScene, place: int, theme: Theme) -> None:
         node = scene.nodes[place]

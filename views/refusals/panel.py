@@ -104,13 +104,14 @@ class RefusalsPanel(QWidget):
         metrics = self.tree.fontMetrics()
         needs = [metrics.horizontalAdvance(self.model.longest(column)) + _PAD for column in range(4)]
         region = 0 if self.tree.isColumnHidden(3) else min(needs[3], _REGION)
-        room = self.tree.viewport().width() - _BYTES - region
+        bar = self.tree.verticalScrollBar().sizeHint().width()  # it may come after this
+        room = self.tree.contentsRect().width() - bar - _BYTES - region
         pair = max(needs[0] + _INDENT, _LEAST)
         why = max(needs[2] + metrics.horizontalAdvance(STAND_OFF), _LEAST)
         if pair + why > room:
             rule = metrics.horizontalAdvance(self.model.longest_rule()) + _RULE + _PAD
             pair = max(room * pair // (pair + why), min(rule, room * 3 // 5), _LEAST)
-        for section, width in enumerate((pair, _BYTES, max(room - pair, _LEAST * 4 // 5), region)):
+        for section, width in enumerate((pair, _BYTES, max(room - pair, _LEAST * 4 // 5))):
             self.tree.setColumnWidth(section, width)
 
     def set_theme(self, theme: Theme) -> None:

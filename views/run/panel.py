@@ -26,6 +26,7 @@ from views.widgets.empty import Empty
 
 REDRAW_MS = 33
 _TABLE_MS = 250  # percentiles need not flicker
+_STATE_HEIGHT = 34  # two lines: an outlier has much to say
 _PREVIEW = 500  # iterations of each recording that are shown before it plays
 _STATES = {
     "preparing": "Preparing…",
@@ -169,6 +170,7 @@ class RunPanel(QWidget):
         else:
             self.record = self.record.restarted()
             self._play()
+            self._tell_pace()
 
     def toggle_mode(self, mode: str) -> None:
         """Switch a mode on or off; the last one stays on."""
@@ -231,6 +233,7 @@ class RunPanel(QWidget):
         foot = QHBoxLayout()
         foot.setSpacing(8)
         self._state = ElidedLabel("", "muted", is_sentence=True)
+        self._state.setMinimumHeight(_STATE_HEIGHT)
         foot.addWidget(self._state, 1)
         self.log_box = QCheckBox("Log")
         self.log_box.setAccessibleName("Logarithmic time axis")

@@ -29,6 +29,7 @@ from views.run.record import RunRecord, Times, mode_title
 _HEAD = 24.0  # titles and keys above the plots
 _NAMES = 15.0  # more where modes follow one another, or each has its own plot
 _NEAR = 9.0  # pixels around an outlier's mark that count as on it
+_OVER = 5.0  # pixels above a plot in which a curve that leaves it still is seen
 _LEAST_SPAN = 20
 _ENOUGH = 2000
 _STANDS_OUT = 5.0  # pixels above the median from which an outlier is marked
@@ -78,7 +79,7 @@ class RunPlot(Chart):
     def set_log(self, on: bool) -> None:
         """Logarithmic times, for modes that are far apart."""
         self._log = on
-        self.redraw()
+        self._refresh()
 
     def set_layout(self, layout: str) -> None:
         """One of LAYOUTS."""
@@ -149,7 +150,7 @@ class RunPlot(Chart):
             self._paint_shades(painter, facet, box, x)
             draw_axes(painter, theme, box, x, y, titles, y_texts=texts)
             painter.save()
-            painter.setClipRect(box.adjusted(-1, -5, 5, 1))
+            painter.setClipRect(box.adjusted(-1, -_OVER, 5, 1))
             for curve in facet.curves:
                 _paint_curve(painter, curve, box, x, y)
             self._paint_outliers(painter, facet, box, x, y)
@@ -160,7 +161,7 @@ class RunPlot(Chart):
         """The iteration that was picked."""
         for facet, (box, x, y) in zip(self._shown, self._boxes(area), strict=True):
             painter.save()
-            painter.setClipRect(box.adjusted(-1, -5, 5, 1))
+            painter.setClipRect(box.adjusted(-1, -_OVER, 5, 1))
             self._paint_pick(painter, facet, box, x, y)
             painter.restore()
 
@@ -259,7 +260,8 @@ class RunPlot(Chart):
             arrows.lineTo(left, box.top() - 3)
             arrows.closeSubpath()
         arrows.setFillRule(Qt.FillRule.WindingFill)
-        painter.fillPath(arrows, color)
+        if not arrows.isEmpty():
+            painter.fillPath(arrows, color)
 
     def _paint_pick(self, painter: QPainter, facet: Facet, box: QRectF, x: Scale, y: Scale) -> None:
         at = self._position_in(facet)
@@ -423,7 +425,7 @@ def _paint_curve(painter: QPainter, curve: Curve, box: QRectF, x: Scale, y: Scal
         edges = np.linspace(0, len(values), columns + 1).astype(int)[:-1]
         values = np.stack([np.minimum.reduceat(values, edges), np.maximum.reduceat(values, edges)], 1).ravel()
         numbers = np.repeat(numbers[edges], 2)
-    clipped = np.clip(values, y.low if y.log else None, y.high * 1.2)
+    clipped = np.clip(values, y.low if y.log else None, y.value(box.top() - _OVER))  # a file's painter does not clip
     points = polygon(x.pixels(numbers), y.pixels(clipped))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     if len(points) * 6 < columns:

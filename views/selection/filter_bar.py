@@ -39,6 +39,7 @@ class FilterBar(QFrame):
         self._count = ElidedLabel("", "muted")
         row.addWidget(self._count, 1)
         row.addWidget(push_button("Add", self.add_wanted.emit, "link", "Add a filter (Ctrl+Shift+F)"))
+        row.addSpacing(8)
         row.addWidget(push_button("Clear", self.cleared.emit, "link", "Show everything (Ctrl+Shift+X)"))
 
     def set_theme(self, theme: Theme) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
+
 from views.look import format as fmt
-from views.widgets.basic import ElidedLabel
+from views.widgets.basic import add_copy
 
 
-class HiddenNote(ElidedLabel):
+class HiddenNote(QLabel):
     """One sentence, there only while it has something to say."""
 
     def __init__(self) -> None:
-        super().__init__("", "filtered", is_sentence=True)
+        super().__init__()
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setProperty("role", "filtered")
+        self.setWordWrap(True)
         self.setAccessibleName("What the filters hide here")
+        add_copy(self, self.text)
         self.tell("")
 
     def tell(self, sentence: str) -> None:

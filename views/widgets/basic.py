@@ -27,6 +27,8 @@ from PySide6.QtWidgets import (
 from views.look.icons import icon
 from views.look.theme import Theme, mix
 
+BY_KEYBOARD = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
+
 
 def label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
     """A label in one of the stylesheet's roles ("muted", "title", "heading", "chip", ...)."""
