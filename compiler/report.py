@@ -155,7 +155,7 @@ class SchedulerNode(msgspec.Struct, omit_defaults=True):
     """A loop nest or library call as the scheduler had it before fusion; ``unit`` says where it went."""
 
     name: str
-    kind: str  # "computed", "template", "extern", "nop", "foreach"
+    kind: str  # "computed", "template", "extern", "nop", "foreach", "result", "assert"
     nodes: list[str]  # FX nodes
     reads: list[str] = []  # buffers
     writes: list[str] = []

@@ -211,6 +211,43 @@ def test_a_written_input_leads_to_the_line_that_writes_it() -> None:
     assert lines == {"arg0_1": "x.add_(y)", "arg1_1": "y.index_add_(0, torch.arange(4), x[:4])"}
 
 
+def test_sizes_that_only_data_tell() -> None:
+    """Every reason leads to its op and line, the checks of such sizes are no calls, and their symbols stay."""
+
+    def step(x: Tensor) -> Tensor:
+        kept = x[x > 0]
+        return kept.sin().sum() + kept.shape[0]
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        report = compile_model(step, (torch.ones(24, 8),), source="s", target=TARGET, compiler="inductor").report
+    (region,) = report.regions
+    (call,) = region.extern_calls
+    assert (call.op, call.reason) == ("aten.index.Tensor", r.ExternReason.DATA_DEPENDENT_SHAPE)
+    sizes = {node.name: node.outputs[0].shape for node in region.nodes if node.outputs}
+    assert sizes["index"] == sizes["sin"]
+    assert all(isinstance(size, str) for size in sizes["index"])
+    reasons = {reason.rule: reason for reason in region.cuda_graph.skip_reasons if reason.node}
+    assert {"incompatible_op", "data_dependent_shape"} <= set(reasons)
+    for reason in reasons.values():
+        assert reason.node == "index"
+        assert reason.source is not None
+        assert reason.source.code == "kept = x[x > 0]"
+    assert region.cuda_graph.partitions > 1
+
+
+def test_a_value_read_back_is_told_with_its_line() -> None:
+    def step(x: Tensor) -> tuple[Tensor, float]:
+        total = x.sum().item()
+        return x * total, total
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        report = compile_model(step, (torch.ones(24, 8),), source="s", target=TARGET, compiler="inductor").report
+    reasons = report.regions[0].cuda_graph.skip_reasons
+    assert {reason.node for reason in reasons} == {"_local_scalar_dense"}
+    assert {reason.source.code for reason in reasons if reason.source} == {"total = x.sum().item()"}
+    assert any("cpu device" in reason.detail for reason in reasons), "Inductor's own words"
+
+
 def test_a_branch_is_one_call_of_the_graph_around_it() -> None:
     """Inductor compiles a conditional's branches inside: units, nodes and buffers stay those of the outer graph."""
 

@@ -69,5 +69,6 @@ METHODS: MappingProxyType[str, Callable[..., Any]] = MappingProxyType(
         "copy_": _by_op(Tensor.copy_, aten.copy_.default),
         "index_put_": _by_op(Tensor.index_put_, aten.index_put_.default),
         "index_put": _by_op(Tensor.index_put, aten.index_put.default),
+        "nonzero": _by_op(Tensor.nonzero, aten.nonzero.default),
     }
 )

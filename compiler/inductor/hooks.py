@@ -24,7 +24,7 @@ class UnitFacts:
     """One scheduler node: a computation of its own before fusion, a kernel or call after it."""
 
     name: str
-    kind: str  # "computed", "template", "extern", "foreach", "result" (one of an extern call's several), "nop"
+    kind: str  # "computed", "template", "extern", "foreach", "result" (one of an extern call's), "assert", "nop"
     origins: list[str]  # FX nodes of the graph being lowered, in its order
     members: list[str]  # names of the scheduler nodes in it; itself where it is one
     reads: list[str]
@@ -419,6 +419,8 @@ def kind_of(node: Any) -> str:
         return "nop"
     if all(type(n.node).__name__ == "MultiOutput" for n in nodes):
         return "result"
+    if all(type(n.node).__name__ == "AssertScalar" for n in nodes):
+        return "assert"  # a check of a size in the program's Python
     if "ExternKernelSchedulerNode" in kinds:
         return "extern"
     return "computed"

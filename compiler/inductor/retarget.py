@@ -45,7 +45,7 @@ def retarget(
     # fake constants would do as well, but Inductor reads the values of small ones
     inputs = [on_device(n.meta.get("val"), device, mode) for n in moved.nodes if n.op == "placeholder"]
     with torch.no_grad():
-        FakeTensorProp(result, mode).propagate_dont_convert_inputs(*inputs)
+        _Propagation(result, device, mode).propagate_dont_convert_inputs(*inputs)
     moved.set_codegen(copy.copy(graph.graph._codegen))  # nested arguments, where the graph takes such
     result.recompile()
     described = any("tensor_meta" in node.meta for node in moved.nodes)
@@ -54,6 +54,20 @@ def retarget(
         if described and isinstance(value, Tensor):
             node.meta["tensor_meta"] = _extract_tensor_metadata(value)
     return result
+
+
+class _Propagation(FakeTensorProp):
+    """Computes every value again; one with sizes that only its data tell is moved, and keeps its symbols."""
+
+    def __init__(self, graph: fx.GraphModule, device: torch.device, mode: FakeTensorMode) -> None:
+        super().__init__(graph, mode)
+        self._device, self._mode_of_values = device, mode
+
+    def run_node(self, node: fx.Node) -> Any:
+        if node.meta.get("unbacked_bindings"):
+            node.meta["val"] = on_device(node.meta["val"], self._device, self._mode_of_values)
+            return node.meta["val"]
+        return super().run_node(node)
 
 
 def on_device(value: Any, device: torch.device, mode: FakeTensorMode) -> Any:

@@ -13,6 +13,7 @@ from compiler.frames import parse_stack
 from compiler.inductor.hooks import GraphFacts, UnitFacts
 
 _PREFIX = re.compile(r"^(skipping cudagraphs due to|disabling cudagraphs due to)\s+", re.I)
+_IN_BRACKETS = re.compile(r"\((\w+)\)")
 _STACK = re.compile(r"\s*Found from\s*:?\s*", re.I)
 
 # the first match counts
@@ -44,14 +45,20 @@ def skip_rule(message: str) -> str:
     return next((rule for text, rule in _RULES if text in words), "other")
 
 
-def skip_reason(message: str) -> r.SkipReason:
-    """One of Inductor's messages, which may carry its prefix twice and a stack trace, as a record."""
+def skip_reason(message: str, nodes: Mapping[str, r.Node]) -> r.SkipReason:
+    """One of Inductor's messages, which may carry its prefix twice and a stack trace, as a record.
+
+    The node is the one that it names in brackets, if that is one of ``nodes``.
+    """
     text = message.strip()
     while (shorter := _PREFIX.sub("", text)) != text:
         text = shorter
     words, *stack = _STACK.split(text, maxsplit=1)
     frames = parse_stack(stack[0]) if stack else []
-    return r.SkipReason(skip_rule(words), " ".join(words.split()), source=frames[0] if frames else None)
+    named = next((nodes[name] for name in _IN_BRACKETS.findall(words) if name in nodes), None)
+    source = (_source(named) if named is not None else None) or (frames[0] if frames else None)
+    detail = " ".join(words.split()).removesuffix(".")
+    return r.SkipReason(skip_rule(words), detail, named.name if named is not None else "", source)
 
 
 def describe_capture(
@@ -76,7 +83,7 @@ def describe_capture(
         if unit.partition_reason and unit.kind != "nop":
             reasons.append(_split(unit, nodes, unit_nodes.get(unit.name, ())))
     for message in facts.skips:
-        reasons.append(skip_reason(message))
+        reasons.append(skip_reason(message, nodes))
     found: dict[tuple[str, str, str], r.SkipReason] = {}
     for reason in reasons:
         found.setdefault((reason.rule, reason.node, reason.detail), reason)
@@ -86,7 +93,7 @@ def describe_capture(
 def _split(unit: UnitFacts, nodes: Mapping[str, r.Node], names: Sequence[str]) -> r.SkipReason:
     computed = [nodes[name] for name in names if name in nodes]
     node = next((node for node in reversed(computed) if node.op != "getitem"), None)
-    what = f"{node.op}: " if node is not None else ""
+    what = f"{node.op}: " if node is not None else "A check of a size: " if unit.kind == "assert" else ""
     detail = f"{what}{unit.partition_reason}; Inductor splits the CUDA Graph here"
     return r.SkipReason(
         skip_rule(unit.partition_reason),
