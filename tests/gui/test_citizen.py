@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.settings import Settings, load_settings, save_settings
 from tests.fake_runs import lab_report
 from tests.gui.conftest import Answers, MakeWindow
+from views import main_window
 from views.main_window import MainWindow
 from views.window import notify
 
@@ -134,6 +136,23 @@ def test_a_layout_has_its_shares_in_a_window_of_another_size(
         qtbot.keyClick(window, Qt.Key.Key_1, CTRL | ALT)
     qtbot.waitUntil(lambda: abs(docks.panels.height() / window.height() - before) < 0.06, timeout=5_000)
     assert window.workspace.graph.canvas.height() > window.height() // 4
+
+
+def test_light_and_dark_follow_the_system_while_the_window_is_open(
+    make_window: MakeWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = opened(make_window, qtbot, Settings(theme="system"))
+    canvas = window.workspace.graph.canvas
+    for dark in (True, False, True):
+        monkeypatch.setattr(main_window, "system_is_dark", lambda dark=dark: dark)
+        scheme = Qt.ColorScheme.Dark if dark else Qt.ColorScheme.Light
+        QGuiApplication.styleHints().colorSchemeChanged.emit(scheme)
+        assert window.theme.is_dark is dark
+        assert (canvas.grab().toImage().pixelColor(3, 3).lightness() < 90) is dark
+        assert (window.palette().window().color().lightness() < 90) is dark
+    window.set_theme("light")
+    QGuiApplication.styleHints().colorSchemeChanged.emit(Qt.ColorScheme.Dark)
+    assert not window.theme.is_dark, "a theme that was chosen stays"
 
 
 def test_the_end_of_long_work_is_announced_where_nobody_looks(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtWidgets import QAbstractButton, QTabBar
+from PySide6.QtWidgets import QAbstractButton, QApplication, QTabBar
 from pytestqt.qtbot import QtBot
 
 from app.session import open_session, save_session
@@ -167,6 +167,33 @@ def test_the_tour_goes_through_six_steps(make_window: MakeWindow, qtbot: QtBot) 
     assert len(set(titles)) == 6
     qtbot.waitUntil(lambda: window.findChild(Guide) is None, timeout=5_000)
     assert window.workspace.panels.currentWidget() is window.workspace.panels.cuda_graph
+
+
+def test_the_tour_is_left_by_escape_and_with_the_report(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, 60, "one.py")
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+    tour = window.menus.by_name["tour"]
+
+    def begin() -> Guide:
+        before = window.findChildren(Guide)
+        tour.trigger()
+        qtbot.waitUntil(lambda: len(window.findChildren(Guide)) == 1 and window.findChild(Guide) not in before)
+        return window.findChild(Guide)
+
+    guide = begin()
+    qtbot.keyClick(guide.next, Qt.Key.Key_Escape)
+    assert not guide.card.isVisible()
+    assert QApplication.focusWidget() is window.workspace.graph.canvas
+    begin()
+    guide = begin()  # the one before ends
+    window.workspace.docks.units.close()
+    qtbot.keyClick(guide.next, Qt.Key.Key_Space)
+    assert window.workspace.units.isVisible(), "what a step is about is brought back"
+    assert guide.place == 1
+    qtbot.keyClick(window, Qt.Key.Key_H, CTRL)
+    qtbot.waitUntil(lambda: window.findChild(Guide) is None, timeout=5_000)
 
 
 def test_the_tour_stays_with_what_it_is_about(make_window: MakeWindow, qtbot: QtBot) -> None:

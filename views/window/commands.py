@@ -76,6 +76,8 @@ def take_tour(window: MainWindow) -> None:
         return
     from views.window.guide import Guide, steps_of
 
+    for under_way in window.findChildren(Guide):
+        under_way.leave()
     steps = steps_of(window.workspace, window.toolbar.search)
     QTimer.singleShot(0, window, lambda: Guide(window, steps, window.theme))
 

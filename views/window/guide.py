@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from views.look.theme import Theme
 from views.widgets.basic import label, push_button
@@ -46,13 +46,17 @@ def steps_of(workspace: Workspace, find: QWidget) -> list[Step]:
             "Groups and library calls in the order of the schedule, or by the time they waste. Choosing one here, in "
             "the graph or in any panel selects it everywhere.",
             lambda: workspace.units,
+            lambda: workspace.reveal(0, workspace.units),
         ),
         Step(
             "Why it is so",
             "Why these operations are together and others are not, the shapes, the generated kernel and every stage "
             "below it. Clicking a line lights up what it computes.",
             lambda: workspace.inspector,
-            lambda: workspace.select_unit(next(iter(workspace.index.units), "") if workspace.index else ""),
+            lambda: (
+                workspace.reveal(1, workspace.inspector),
+                workspace.select_unit(next(iter(workspace.index.units), "") if workspace.index else ""),
+            ),
         ),
         Step(
             "The run",
@@ -138,20 +142,26 @@ class Guide(QWidget):
         self.next.setFocus()
 
     def leave(self) -> None:
-        """End the tour."""
+        """End the tour; the keyboard goes back to the graph."""
         self._follow(None)
+        if self.card.isAncestorOf(QApplication.focusWidget() or self):
+            self._steps[0].widget().setFocus()
         self.hide()
         self.card.hide()
         self.card.deleteLater()
         self.deleteLater()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow what the step is about, as when a dock comes into sight; Escape leaves."""
+        """Follow what the step is about, as when a dock comes into sight; Escape leaves, and so does hiding that."""
         if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and watched in self._followed:
             self._arrange()
-        pressed = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress
-        if pressed and watched is self.card and event.key() == Qt.Key.Key_Escape:
+        if event.type() == QEvent.Type.Hide and watched in self._followed and not event.spontaneous():
             self.leave()
+        if watched is self.card and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            if event.type() == QEvent.Type.ShortcutOverride:  # the key is the window's, too
+                event.accept()
+            elif event.type() == QEvent.Type.KeyPress:
+                self.leave()
             return True
         return super().eventFilter(watched, event)
 
