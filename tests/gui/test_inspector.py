@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.session import open_session
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
+from views.code.kernel_lines import KernelLines
 from views.inspector.sections import Page
 from views.look import format as fmt
 from views.main_window import MainWindow
@@ -118,7 +119,7 @@ def test_a_time_says_how_it_is_known(make_window: MakeWindow, qtbot: QtBot) -> N
         assert f"{time} ({known})" in texts(window.workspace.inspector.page)
 
 
-def test_a_second_level_follows_after_what_has_no_kernel(window: MainWindow) -> None:
+def test_a_second_level_follows_after_what_has_no_kernel(window: MainWindow, qtbot: QtBot) -> None:
     region, panel = window.workspace.graph.region, window.workspace.inspector.kernel_panel
     first, second = region.groups[0], next(g for g in region.groups if g.kernel != region.groups[0].kernel)
     window.workspace.select_unit(first.name)
@@ -127,5 +128,6 @@ def test_a_second_level_follows_after_what_has_no_kernel(window: MainWindow) -> 
     window.workspace.select_unit(second.name)
     assert panel.kernel is not None
     assert panel.kernel.name == second.kernel
-    assert panel.second.code.text == panel.kernel.source
+    told = KernelLines(panel.kernel)
+    qtbot.waitUntil(lambda: panel.second.code.text == told.text(panel.second.level), timeout=5_000)
     assert panel.second.tabs.count() == panel.first.tabs.count()

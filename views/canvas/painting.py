@@ -433,7 +433,7 @@ class ScenePainter:
 
     def _outline(self, painter: QPainter, nodes: Indices, color: QColor, width: float, scale: float) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(_pen(color, max(width, width / scale)))
+        painter.setPen(_pen(color, max(width, width * min(max(scale / SCALE_TEXT, 0.45), 1.0) / scale)))
         style = self.scene.layout.node_style
         for node in nodes:
             rect = QRectF(*(float(v) for v in self.scene.node_rect[node])).adjusted(-1.5, -1.5, 1.5, 1.5)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from views.code.code_view import CodeView
 from views.look.theme import Theme
@@ -19,7 +20,11 @@ class Detail(CodeView):
         super().__init__(theme, parent)
         self.setAccessibleName("Details")
         self.set_code(text.rstrip(), "text")
-        self.setFixedHeight(min(self.line_count, _MOST_LINES) * self.line_rect(1).height() + _AROUND)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
+
+    def sizeHint(self) -> QSize:
+        """Its lines, up to a limit; fewer where there is no room."""
+        return QSize(400, min(self.line_count, _MOST_LINES) * self.line_rect(1).height() + _AROUND)
 
     def gutter_width(self) -> int:
         """No room for numbers."""

@@ -12,7 +12,8 @@ from views.code.code_view import CodeView
 from views.look.theme import Theme
 from views.selection.hidden_note import HiddenNote
 from views.selection.index import RegionIndex
-from views.widgets.basic import Segments, as_panel, icon_button, recolor
+from views.widgets.basic import as_panel, icon_button, recolor
+from views.widgets.segments import Segments
 
 _TITLES = {
     "wrapper": "Wrapper program",
@@ -40,7 +41,6 @@ class ProgramsPanel(QWidget):
         column.setSpacing(6)
         row = QHBoxLayout()
         self.choice = Segments(_TITLES, "Program")
-        self.choice.setProperty("dense", True)
         self.choice.chosen.connect(self.show_text)
         row.addWidget(self.choice)
         row.addStretch()

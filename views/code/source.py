@@ -15,7 +15,8 @@ from views.look import format as fmt
 from views.look.contrast import legible
 from views.look.theme import Theme, mix
 from views.selection.selection import Selection
-from views.widgets.basic import Choice, ElidedLabel, Segments, as_panel
+from views.widgets.basic import Choice, ElidedLabel, as_panel
+from views.widgets.segments import Segments
 
 _HEAT_WIDTH = 92
 
@@ -44,7 +45,8 @@ class HeatView(CodeView):
         if self._figure == "bytes":
             return line.bytes, fmt.size(round(line.bytes))
         mark = "~" if line.estimated_us > line.measured_us else ""
-        return line.us, f"{mark}{fmt.microseconds(round(line.us, 2))}"
+        rounded = round(line.us, 2)
+        return line.us, f"{mark}{fmt.microseconds(rounded)}" if rounded else "<0.01 µs"
 
     def gutter_width(self) -> int:
         """Line numbers, and the times left of them."""
@@ -97,7 +99,6 @@ class SourcePanel(QWidget):
         self.files.activated.connect(lambda _: self._show_file())
         row.addWidget(self.files)
         self.figure = Segments({"time": "Time", "bytes": "Bytes"}, "Heat of each line by")
-        self.figure.setProperty("dense", True)
         self.figure.chosen.connect(self._figure_chosen)
         row.addWidget(self.figure)
         self._note = ElidedLabel("", "muted", is_sentence=True)

@@ -23,8 +23,9 @@ from views.compare.rows import (
 from views.look.theme import Theme
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.data_table import DataTable
-from views.widgets.basic import ElidedLabel, Segments, as_panel, label, push_button
+from views.widgets.basic import ElidedLabel, as_panel, label, push_button
 from views.widgets.empty import Empty
+from views.widgets.segments import Segments
 
 _NOTHING = (
     "Compare this report with a session (Compare, With a session…), with what the other compiler makes of the same "

@@ -19,8 +19,9 @@ from views.selection.hidden_note import HiddenNote, hidden_text
 from views.selection.index import RegionIndex
 from views.selection.selection import Selection
 from views.tables.data_table import Column, DataTable, Record
-from views.widgets.basic import ElidedLabel, Segments, as_panel
+from views.widgets.basic import ElidedLabel, as_panel
 from views.widgets.rows import Finding, FindingList
+from views.widgets.segments import Segments
 
 _Row = TypeVar("_Row", Finding, Record)
 _PAGES = {"overview": "Overview", "topology": "Topology", "inputs": "Inputs", "check": "Before you capture"}
@@ -59,7 +60,6 @@ class CudaGraphPanel(QWidget):
         head = QHBoxLayout()
         head.setSpacing(12)
         self.pages = Segments(_PAGES, "CUDA Graph page")
-        self.pages.setProperty("dense", True)
         self.pages.chosen.connect(self.show_page)
         head.addWidget(self.pages)
         self._headline = ElidedLabel("", "muted", is_sentence=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QGridLayout,
@@ -31,6 +31,7 @@ _MAX_ROWS = 9  # rows of a list before it scrolls
 _MAX_LINES = 10
 _MOST_ROWS = 200  # of a list of any nodes: a click may select thousands
 _ROW_HEIGHT = 24
+_LAST_WIDTH = 110  # pixels that the last column of a list wants
 
 
 class Page(QWidget):
@@ -127,9 +128,8 @@ class Page(QWidget):
         """A list above everything else, as tall as it is."""
         made = Table(title, columns, rows, "", len(rows))
         made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        measure = made.fontMetrics().horizontalAdvance
-        for column in range(len(columns) - 1):  # what they need: the last one, with its ratios, gets the rest
-            made.setColumnWidth(column, min(max(measure(row[column]) for row in rows) + 18, 128))
+        measure = made.fontMetrics().horizontalAdvance  # what they need: the last one, with its ratios, gets the rest
+        made.want([min(max(measure(row[column]) for row in rows) + 18, 128) for column in range(len(columns) - 1)])
         for place, widget in enumerate((label(title, "heading"), made, line())):
             self._column.insertWidget(place, widget)
 
@@ -171,10 +171,11 @@ class Table(QTreeWidget):
                 self.setCurrentItem(item)
         header = self.header()
         header.setStretchLastSection(True)
-        header.setMinimumSectionSize(50)
+        header.setMinimumSectionSize(40)
+        header.setDefaultSectionSize(40)  # what the last one keeps at least, stretched over what is left
         for column in range(len(columns) - 1):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-            self.setColumnWidth(column, 122 if column == 0 else 128)
+        self.want([122, 128][: len(columns) - 1])
         shown = min(len(rows), most)
         self.setFixedHeight(34 + shown * _ROW_HEIGHT)  # with its header, and a line around it
         self.setMouseTracking(True)
@@ -182,6 +183,24 @@ class Table(QTreeWidget):
         add_table_menu(self, lambda: csv_text(columns, rows))
         self.itemClicked.connect(lambda item, column: self.chosen.emit(item.text(0)))
         self.itemActivated.connect(lambda item, column: self.chosen.emit(item.text(0)))
+
+    def want(self, widths: list[int]) -> None:
+        """Widths of all columns but the last, where there is room for them and it."""
+        self._wanted, self._given = widths, []
+        self._share_room()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room all columns give way, and not the last one alone."""
+        self._share_room()
+        super().resizeEvent(event)
+
+    def _share_room(self) -> None:
+        if self._given and self._given != [self.columnWidth(column) for column in range(len(self._given))]:
+            return  # somebody drew a column wider
+        share = min(self.viewport().width() / (sum(self._wanted) + _LAST_WIDTH), 1.0)
+        self._given = [int(width * share) for width in self._wanted]
+        for column, width in enumerate(self._given):
+            self.setColumnWidth(column, width)
 
     def leaveEvent(self, event: QEvent) -> None:
         """Nothing is under the mouse."""

@@ -13,8 +13,9 @@ from views.look import format as fmt
 from views.look.theme import Theme
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.data_table import Column, DataTable, Record
-from views.widgets.basic import Segments, as_panel, label
+from views.widgets.basic import as_panel, label
 from views.widgets.rows import Finding, FindingList
+from views.widgets.segments import Segments
 
 _PAGES = {"breaks": "Graph breaks", "guards": "Guards", "recompiles": "Recompiles"}
 _THINGS = {"breaks": "graph break", "guards": "guard", "recompiles": "recompilation"}
@@ -46,7 +47,6 @@ class DynamoPanel(QWidget):
         head = QHBoxLayout()
         head.setSpacing(12)
         self.pages = Segments(_PAGES, "What Dynamo did")
-        self.pages.setProperty("dense", True)
         self.pages.chosen.connect(self.show_page)
         head.addWidget(self.pages)
         head.addStretch()

@@ -21,8 +21,9 @@ from views.run.plot import Picked, RunPlot
 from views.run.record import REPLAYED, RunRecord, in_order, mode_title
 from views.run.table import RunTable
 from views.selection.hidden_note import HiddenNote
-from views.widgets.basic import ElidedLabel, Segments, Switch, as_panel, icon_button, label, push_button, recolor
+from views.widgets.basic import ElidedLabel, Switch, as_panel, icon_button, label, push_button, recolor
 from views.widgets.empty import Empty
+from views.widgets.segments import Segments
 
 REDRAW_MS = 33
 _TABLE_MS = 250  # percentiles need not flicker
@@ -262,7 +263,6 @@ class RunPanel(QWidget):
         bar.addWidget(self.switch)
         bar.addStretch()
         self.views = Segments(_VIEWS, "View of the run")
-        self.views.setProperty("dense", True)
         self.views.chosen.connect(self.show_view)
         bar.addWidget(self.views)
         return bar

@@ -1,11 +1,11 @@
-"""Small shared widgets: buttons, labels, a switch, a segmented control, a dock's title."""
+"""Small shared widgets: buttons, labels, a switch, a dock's title."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -42,6 +42,22 @@ def label(text: str = "", role: str = "", *, wrap: bool = False, selectable: boo
     if selectable:
         made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return made
+
+
+class Paragraph(QLabel):
+    """A text on as many lines as it takes, of which a layout with too little room cuts none."""
+
+    def __init__(self, text: str, role: str = "") -> None:
+        super().__init__(text)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setProperty("role", role)
+        self.setWordWrap(True)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Less width, more height."""
+        super().resizeEvent(event)
+        self.setMinimumHeight(self.heightForWidth(event.size().width()))
 
 
 def push_button(text: str, on_click: Callable[[], object], role: str = "", tip: str = "") -> QPushButton:
@@ -210,48 +226,6 @@ class Switch(QAbstractButton):
         painter.setPen(theme.accent if on and self.isEnabled() else theme.muted)
         painter.drawText(text, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, "On" if on else "Off")
         painter.end()
-
-
-class Segments(QFrame):
-    """One choice out of a few, side by side."""
-
-    chosen = Signal(str)
-
-    def __init__(self, choices: dict[str, str], name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setProperty("role", "segments")
-        self.setAccessibleName(name)
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(1, 1, 1, 1)
-        row.setSpacing(0)
-        self._group = QButtonGroup(self)
-        self._buttons: dict[str, QToolButton] = {}
-        for key, text in choices.items():
-            button = QToolButton()
-            button.setText(text)
-            button.setCheckable(True)
-            button.setAccessibleName(f"{name}: {text}")
-            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            button.clicked.connect(lambda _=False, key=key: self.chosen.emit(key))
-            self._group.addButton(button)
-            row.addWidget(button)
-            self._buttons[key] = button
-        self._group.idToggled.connect(lambda _id, on: tab_comes_by(self._group) if on else None)
-        self._buttons[next(iter(choices))].setChecked(True)
-
-    @property
-    def value(self) -> str:
-        """The key of the choice."""
-        return next(key for key, button in self._buttons.items() if button.isChecked())
-
-    def choose(self, key: str) -> None:
-        """Show ``key`` as chosen, without the signal."""
-        self._buttons[key].setChecked(True)
-
-    def button(self, key: str) -> QToolButton:
-        """The button of one choice."""
-        return self._buttons[key]
 
 
 class DockTitle(QFrame):

@@ -14,6 +14,7 @@ from views.widgets.basic import DockTitle, icon_button, recolor
 from views.widgets.rail import RailStack
 
 STATE_VERSION = 1
+_BETWEEN = 6  # pixels between docks, as in the stylesheet
 _AREAS = Qt.DockWidgetArea
 
 
@@ -127,10 +128,10 @@ class Docks:
         """Shares of the window that suit most screens."""
         width, height = self._window.width(), self._window.height()
         sides = [self.units, self.inspector]
-        self._window.resizeDocks(
-            sides, [max(300, min(520, width * 30 // 100 - 84)), max(380, min(640, width * 33 // 100))],
-            Qt.Orientation.Horizontal,
-        )
+        beside = width - self.panels.minimumSizeHint().width() - _BETWEEN  # the panels must not reach under it
+        inspector = min(max(380, min(640, width * 33 // 100)), max(beside, self.inspector.minimumSizeHint().width()))
+        units = max(300, min(520, width * 30 // 100 - 84))
+        self._window.resizeDocks(sides, [units, inspector], Qt.Orientation.Horizontal)
         self._window.resizeDocks([self.panels], [max(250, height * 36 // 100 + 6)], Qt.Orientation.Vertical)
 
     def _now(self) -> bytes:

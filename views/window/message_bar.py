@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QVBoxLay
 
 from views.look.icons import pixmap
 from views.look.theme import Theme
-from views.widgets.basic import icon_button, label, push_button, recolor
+from views.widgets.basic import Paragraph, icon_button, push_button, recolor
 
 if TYPE_CHECKING:
     from views.code.detail import Detail
@@ -107,9 +107,9 @@ class _MessageRow(QFrame):
         texts = QVBoxLayout()
         texts.setContentsMargins(0, 7, 0, 7)
         texts.setSpacing(2)
-        texts.addWidget(label(message.text, "strong", wrap=True, selectable=True))
+        texts.addWidget(Paragraph(message.text, "strong"))
         if message.hint:
-            texts.addWidget(label(message.hint, wrap=True, selectable=True))
+            texts.addWidget(Paragraph(message.hint))
         row.addLayout(texts, 1)
         buttons: list[QWidget] = []
         if message.action and message.on_action:

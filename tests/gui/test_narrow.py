@@ -1,0 +1,77 @@
+"""A window of 1024 by 700: choices, messages and lists give way, and nothing of them is cut."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QComboBox, QHBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from tests.fake_runs import lab_report
+from tests.gui.conftest import MakeWindow, is_seen
+from views.inspector.sections import Table
+from views.widgets.basic import Paragraph
+from views.widgets.segments import Segments
+from views.window.message_bar import Message
+
+
+def test_a_choice_side_by_side_becomes_a_box_where_there_is_little_room(qtbot: QtBot) -> None:
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    choice = Segments({"a": "In order", "b": "Overlaid", "c": "Side by side", "d": "Histogram"}, "View")
+    row.addWidget(choice)
+    row.addStretch()
+    qtbot.addWidget(holder)
+    holder.resize(800, 60)
+    holder.show()
+    qtbot.waitExposed(holder)
+    wide = choice.width()
+    assert is_seen(choice.button("d"))
+    holder.resize(wide, 60)
+    QApplication.processEvents()
+    assert wide > choice.width()
+    assert is_seen(choice.button("d")), "closer together"
+    holder.resize(220, 60)
+    QApplication.processEvents()
+    (box,) = choice.findChildren(QComboBox)
+    assert is_seen(box)
+    assert not choice.button("d").isVisible()
+    assert box.currentText() == "In order"
+    box.setFocus()
+    with qtbot.waitSignal(choice.chosen) as told:
+        qtbot.keyClick(box, Qt.Key.Key_Down)
+    assert told.args == ["b"]
+    choice.choose("c")
+    assert box.currentText() == "Side by side"
+    holder.resize(800, 60)
+    QApplication.processEvents()
+    assert choice.width() == wide
+    assert choice.button("c").isChecked()
+
+
+def test_a_long_message_is_told_whole_where_there_is_little_room(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    window.resize(1024, 700)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(lab_report(120), "example:gpt2")
+    for number in range(2):
+        window.post(Message("info", f"Message {number}.", "It takes a line or two."))
+    text = "/home/someone/a-rather-long-folder-name/experiments/attention_with_a_long_name.py cannot be compiled: "
+    window.post(Message("error", text * 2, "Check what the function returns.", "Traceback …"))
+
+    def is_whole() -> bool:
+        told = [one for one in window.messages.findChildren(Paragraph) if one.text() == text * 2]
+        return all(one.height() >= one.heightForWidth(one.width()) for one in told) and bool(told)
+
+    qtbot.waitUntil(is_whole, timeout=5_000)
+
+
+def test_lists_of_the_inspector_share_what_room_there_is(qtbot: QtBot) -> None:
+    table = Table("Ops", ("Node", "Op", "Output"), [("add", "aten.add.Tensor", "f32[1, 128, 768]")], "")
+    qtbot.addWidget(table)
+    for width in (520, 260, 400):
+        table.resize(width, 60)
+        table.show()
+        QApplication.processEvents()
+        last = table.header().sectionViewportPosition(2) + table.header().sectionSize(2)
+        assert last <= table.viewport().width()
+        assert table.header().sectionSize(2) >= 60
