@@ -45,6 +45,16 @@ def test_sections_never_overlap_while_more_are_made(window: MainWindow, qtbot: Q
         assert page.height() >= page.layout().totalHeightForWidth(page.width())
 
 
+def test_where_there_is_little_room_the_name_goes_before_its_kind(window: MainWindow) -> None:
+    inspector = window.workspace.inspector
+    group = max(window.workspace.graph.region.groups, key=lambda group: len(group.name))
+    window.workspace.select_unit(group.name)
+    inspector.resize(480, 600)
+    assert not inspector._chip.isHidden()
+    inspector.resize(300, 600)
+    assert inspector._chip.isHidden()
+
+
 def test_sections_stay_together_while_more_are_made(window: MainWindow) -> None:
     """What the page is too tall for is below them: they do not move up when the last one comes."""
     inspector = window.workspace.inspector

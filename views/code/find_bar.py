@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QWidget
 from views.look.theme import Theme
 from views.widgets.basic import icon_button, label, recolor
 
-_WIDTH = 170
+_WIDTH, _LEAST_WIDTH = 170, 60
 _NONE, _SHIFT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier
 _STEPS = {
     (Qt.Key.Key_Return, _NONE): 1, (Qt.Key.Key_Enter, _NONE): 1, (Qt.Key.Key_F3, _NONE): 1, (Qt.Key.Key_Down, _NONE): 1,
@@ -33,7 +33,8 @@ class FindBar(QFrame):
         row.setContentsMargins(6, 4, 4, 4)
         row.setSpacing(2)
         self.edit = _Edit(self)
-        self.edit.setFixedWidth(_WIDTH)
+        self.edit.setMinimumWidth(_LEAST_WIDTH)
+        self.edit.setMaximumWidth(_WIDTH)
         self.edit.textChanged.connect(self.typed)
         row.addWidget(self.edit)
         self._told = label("", "muted")

@@ -55,9 +55,10 @@ class Finder(QObject):
 
     def place(self) -> None:
         """Put the bar into the view's upper right corner."""
-        self.bar.adjustSize()
         area = self._view.viewport().geometry()
-        self.bar.move(max(area.right() - self.bar.width() - _EDGE, area.left()), area.top() + _EDGE)
+        wanted = self.bar.sizeHint()
+        self.bar.resize(min(wanted.width(), area.width() - 2 * _EDGE), wanted.height())
+        self.bar.move(area.right() - self.bar.width() - _EDGE, area.top() + _EDGE)
 
     def text_changed(self) -> None:
         """Search the view's new text."""

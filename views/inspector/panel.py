@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitter, QVBoxLayout, QWidget
 
 from compiler.report import ExternCall, Group, Kernel
@@ -18,6 +19,7 @@ from views.tables.units_table import swatch, unit_color
 from views.widgets.basic import ElidedLabel, as_panel, icon_button, label, recolor
 
 _NEXT_FRAME_MS = 12  # a selection is painted first, its facts with the frame after
+_HEAD_BUTTONS, _HEAD_NAME = 150, 140  # pixels of the head that buttons take, and that a name wants at most
 _PIN = "Pin what is selected, to compare the next with it (P)"
 
 
@@ -211,7 +213,18 @@ class Inspector(QWidget):
     def _head(self, title: str, chip: str) -> None:
         self.title.setText(title)
         self._chip.setText(chip)
-        self._chip.setVisible(bool(chip))
+        self._share_head()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The name goes before what it is."""
+        super().resizeEvent(event)
+        self._share_head()
+
+    def _share_head(self) -> None:
+        """Show what is selected, and beside its name what it is where there is room for both."""
+        name = self.title.fontMetrics().horizontalAdvance(self.title.text())
+        room = self.width() - _HEAD_BUTTONS - min(name, _HEAD_NAME)
+        self._chip.setVisible(bool(self._chip.text()) and self._chip.sizeHint().width() <= room)
 
     def _show_kernel(self, kernel: Kernel | None, selection: Selection, unit: Group | ExternCall | None) -> None:
         index = self._index
