@@ -46,8 +46,11 @@ class _Engine(QIconEngine):
         return _render(self._name, self._rgba[state], size.width(), size.height(), opacity)
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
-        """The same at a place."""
-        painter.drawPixmap(QPoint(rect.x(), rect.y()), self.pixmap(rect.size(), mode, state))
+        """The same at a place, in all the pixels that a screen of high density has there."""
+        ratio = painter.device().devicePixelRatio()
+        image = QPixmap(self.pixmap(rect.size() * ratio, mode, state))
+        image.setDevicePixelRatio(ratio)
+        painter.drawPixmap(QPoint(rect.x(), rect.y()), image)
 
     def clone(self) -> QIconEngine:
         """For an icon that is about to be changed."""
