@@ -172,7 +172,6 @@ class Table(QTreeWidget):
         header = self.header()
         header.setStretchLastSection(True)
         header.setMinimumSectionSize(40)
-        header.setDefaultSectionSize(40)  # what the last one keeps at least, stretched over what is left
         for column in range(len(columns) - 1):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
         self.want([122, 128][: len(columns) - 1])
@@ -197,9 +196,10 @@ class Table(QTreeWidget):
     def _share_room(self) -> None:
         if self._given and self._given != [self.columnWidth(column) for column in range(len(self._given))]:
             return  # somebody drew a column wider
-        share = min(self.viewport().width() / (sum(self._wanted) + _LAST_WIDTH), 1.0)
+        room = self.viewport().width()
+        share = min(room / (sum(self._wanted) + _LAST_WIDTH), 1.0)
         self._given = [int(width * share) for width in self._wanted]
-        for column, width in enumerate(self._given):
+        for column, width in enumerate([*self._given, room - sum(self._given)]):
             self.setColumnWidth(column, width)
 
     def leaveEvent(self, event: QEvent) -> None:
