@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu
 from pytestqt.qtbot import QtBot
 
 from compiler.report import Report
@@ -82,6 +83,42 @@ def test_trees_and_lists_are_copied(window: MainWindow, qtbot: QtBot, report: Re
     assert copied().startswith(row.finding.title)
     window.workspace.inspector.title.actions()[0].trigger()
     assert copied() == report.regions[0].groups[0].name
+
+
+def test_the_graph_is_copied_and_saved_from_its_menu(
+    window: MainWindow, qtbot: QtBot, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canvas = window.workspace.graph.canvas
+    group, node = report.regions[0].groups[0].name, report.regions[0].groups[0].nodes[0]
+    window.workspace.select_unit(group)
+    qtbot.waitUntil(lambda: canvas._motion.goal is None, timeout=5_000)
+    qtbot.keyClick(canvas, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert copied() == group
+
+    def choose(word: str, reason: QContextMenuEvent.Reason = QContextMenuEvent.Reason.Mouse) -> None:
+        where = canvas.view_position(node)
+        asked = QContextMenuEvent(reason, where, canvas.viewport().mapToGlobal(where))
+        QApplication.sendEvent(canvas.viewport(), asked)
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        action = next(found for found in menu.actions() if word in found.text())
+        assert action.isEnabled()
+        qtbot.mouseClick(menu, Qt.MouseButton.LeftButton, pos=menu.actionGeometry(action).center())
+
+    choose("Copy the name", QContextMenuEvent.Reason.Keyboard)
+    assert copied() == group, "by the keyboard what is selected is meant"
+    choose("Copy the name")
+    assert copied() == node, "what is under the mouse is meant"
+    assert window.workspace.selection.current.node == node
+    choose("Copy as picture")
+    assert not QApplication.clipboard().pixmap().isNull()
+    choose("depends on it")
+    assert len(window.workspace.selection.current.nodes) > 1
+    for kind in ("svg", "png"):
+        target = tmp_path / f"graph.{kind}"
+        monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, target=target: (str(target), ""))
+        choose(f"Save as {kind.upper()}")
+        assert target.stat().st_size > 1000
 
 
 def test_heat_is_by_time_or_by_bytes(qtbot: QtBot, report: Report) -> None:

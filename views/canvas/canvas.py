@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QHelpEvent, QImage, QKeyEvent, QMouseEvent
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QContextMenuEvent, QHelpEvent, QImage, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.cones import between, downstream, upstream
@@ -37,8 +37,9 @@ KEYS = (
     ("Space", "Open or close a box; with Shift all modules of a stack"),
     ("Home, End", "The first and the last node"),
     ("U, D", "All that the selection depends on, all that depends on it"),
-    ("P", "The paths between two nodes; Ctrl+click selects a second one"),
+    ("Shift+P", "The paths between two nodes; Ctrl+click selects a second one"),
     ("M", "Group by modules, or by fusion groups"),
+    ("Ctrl+C", "Copy the name of what is selected"),
     ("[, ]", "Open, close all boxes"),
     ("+, -, 0, F", "Zoom, actual size, fit"),
 )
@@ -58,6 +59,7 @@ class GraphCanvas(CanvasView):
     reveal_requested = Signal(str)  # a node that closed boxes hide
     box_toggled = Signal(str, bool)  # a module's key, and whether all of a stack is meant
     background_clicked = Signal()
+    menu_wanted = Signal(QPoint)  # where on the screen
 
     def __init__(self, parent: QWidget | None = None, theme: Theme | None = None) -> None:
         super().__init__(parent, theme)
@@ -172,6 +174,25 @@ class GraphCanvas(CanvasView):
             nodes = sorted(scene.index[node] for node in members if node in scene.index)
             self._marks = self._marks.selecting(nodes, _boxes_of(scene, nodes))
         self.viewport().update()
+
+    @property
+    def selected(self) -> list[str]:
+        """The names of the selected nodes, or of the selected box."""
+        scene, marks = self._scene, self._marks
+        if scene is None:
+            return []
+        if marks.group >= 0:
+            return [scene.layout.group_names[marks.group]]
+        return [scene.layout.names[node] for node in marks.nodes]
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """By the mouse it is about what lies under that, by the keyboard about what is selected."""
+        hit = self._hit(QPointF(event.pos())) if event.reason() == QContextMenuEvent.Reason.Mouse else Hit()
+        if hit.node >= 0 and hit.node not in self._marks.nodes:
+            self._choose_at(Hit(node=hit.node))
+        elif hit.node < 0 and hit.group not in (NOTHING, self._marks.group):
+            self._choose_box(hit.group)
+        self.menu_wanted.emit(event.globalPos())
 
     def show_cone(self, down: bool) -> None:
         """Selects all that the selected nodes depend on, or (``down``) all that depends on them."""

@@ -22,6 +22,7 @@ from views.canvas.minimap import Minimap
 from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
 from views.graph.box_view import BoxView
+from views.graph.canvas_menu import add_canvas_menu
 from views.graph.head import GraphHead
 from views.graph.overlay_legend import OverlayLegend
 from views.graph.view_history import Around, ViewHistory, ViewState
@@ -93,6 +94,7 @@ class GraphPanel(QWidget):
         self.canvas.box_toggled.connect(self._toggle)
         self.canvas.reveal_requested.connect(self._reveal)
         self.canvas.jumping.connect(self._leave_view)
+        add_canvas_menu(self.canvas, self.export)
         for name, view in self._boxes.items():
             view.ready.connect(lambda region, made, anchor, name=name: self._boxes_made(name, region, made, anchor))
             view.failed.connect(self._boxes_failed)
