@@ -7,6 +7,7 @@ or booleans.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,7 +161,27 @@ def scalar(value: Any, dtype: torch.dtype) -> Value:
     """A literal, or a number made of sizes that are known only at run time."""
     if isinstance(value, bool | int | float):
         return const(value, dtype)
-    return cast(IndexValue(torch.int64, value), dtype)
+    return cast(IndexValue(torch.int64, value) if value.is_integer else _real(value), dtype)
+
+
+# Functions of sympy's and torch's by which real numbers are made of sizes, each as a primitive ("" leaves them as is).
+REAL_ARITHMETIC = {
+    "Add": "add", "Mul": "mul", "FloatTrueDiv": "div", "IntTrueDiv": "div", "FloatPow": "pow",
+    "OpaqueUnaryFn_sqrt": "sqrt", "ToFloat": "",
+}  # fmt: skip
+
+
+def _real(expr: Any) -> Value:
+    """Arithmetic over sizes in float64, which Python's floats are, too."""
+    if expr.is_number:
+        return const(float(expr), torch.float64)
+    if expr.is_integer:
+        return cast(IndexValue(torch.int64, expr), torch.float64)
+    name = REAL_ARITHMETIC[expr.func.__name__]
+    first, *others = map(_real, expr.args)
+    if len(others) < 2:
+        return op(name, torch.float64, first, *others) if name else first
+    return functools.reduce(lambda a, b: op(name, torch.float64, a, b), others, first)
 
 
 def cast(value: Value, dtype: torch.dtype) -> Value:

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from compiler import collectives
 from compiler.lowering.registry import rule_for
+from compiler.lowering.symbols import made_of_sizes
 from compiler.report import ExternReason
 
 SUPPORTED_DTYPES = frozenset(
@@ -86,7 +87,7 @@ def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str]
             return ExternReason.UNSUPPORTED_DTYPE, f"the layout {tensor.layout} is not strided"
         if tensor.dtype not in SUPPORTED_DTYPES:
             return ExternReason.UNSUPPORTED_DTYPE, f"{str(tensor.dtype).removeprefix('torch.')} has no generated code"
-    if any(isinstance(v, torch.SymFloat | torch.SymBool) for v in pytree.tree_leaves(values)):
+    if any(_is_unknown(v) for v in pytree.tree_leaves(values)):
         return ExternReason.DATA_DEPENDENT_SHAPE, f"{node.name} uses a number known only at run time"
     if not tensors:
         return ExternReason.NO_LOWERING, f"{node.target} makes no tensor"
@@ -98,6 +99,11 @@ def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str]
     if any(isinstance(s, int) and s == 0 for tensor in tensors for s in tensor.shape):
         return ExternReason.TOO_SMALL_TO_HELP, f"{node.name} has no elements"
     return None
+
+
+def _is_unknown(value: Any) -> bool:
+    """Whether a value is a number that no kernel can compute: one read from a tensor, or a truth."""
+    return isinstance(value, torch.SymBool) or (isinstance(value, torch.SymFloat) and not made_of_sizes(value))
 
 
 _SIZE_OPS = frozenset({"sym_size", "sym_stride", "sym_numel", "sym_storage_offset"})

@@ -40,7 +40,7 @@ from compiler.ir import (
 from compiler.lowering import extern
 from compiler.lowering.loops import LoopMaker
 from compiler.lowering.registry import NotLowered, rule_for
-from compiler.lowering.symbols import Symbols, bind, no_new_guards
+from compiler.lowering.symbols import Symbols, bind, made_of_sizes, no_new_guards
 from compiler.ops import PRIMITIVES
 from compiler.report import ExternReason, Target
 from compiler.sizes import Size, hint, product
@@ -163,8 +163,9 @@ class GraphLowering(LoopMaker):
     def _call(self, node: torch.fx.Node) -> Any:
         args, kwargs = pytree.tree_map_only(torch.fx.Node, self._arg, (node.args, node.kwargs))
         value = node.meta.get("val")
-        if isinstance(value, torch.SymInt) and extern.is_size_arithmetic(node) and self._known(value):
-            return self.symbols.number(value)
+        number = self._made_of_sizes(value) if extern.is_size_arithmetic(node) else None
+        if number is not None:
+            return number
         if node.target is operator.getitem:
             return args[0][args[1]]
         reason = extern.static_reason(node, self._on_gpu)
@@ -201,7 +202,7 @@ class GraphLowering(LoopMaker):
         """Whether every symbol in the sizes of a fake value has a value here."""
         symbols: set[Any] = set()
         for leaf in pytree.tree_leaves(value):
-            if isinstance(leaf, torch.SymInt):
+            if isinstance(leaf, torch.SymInt | torch.SymFloat):
                 symbols |= leaf.node.expr.free_symbols
             elif isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided:
                 for size in (*leaf.shape, *leaf.stride()):
@@ -218,9 +219,18 @@ class GraphLowering(LoopMaker):
 
     def _scalar(self, value: Any, name: str) -> Any:
         """How a number that a call or a placeholder gives is referred to."""
-        if isinstance(value, torch.SymInt):
-            return self.symbols.number(value) if self._known(value) else ScalarRef(name)
+        number = self._made_of_sizes(value)
+        if number is not None:
+            return number
         return value if isinstance(value, int | float | bool) else ScalarRef(name)
+
+    def _made_of_sizes(self, value: Any) -> Any:
+        """A symbolic number as arithmetic over the sizes that are known here; None where it is not."""
+        if isinstance(value, torch.SymInt) and self._known(value):
+            return self.symbols.number(value)
+        if isinstance(value, torch.SymFloat) and made_of_sizes(value) and self._known(value):
+            return self.symbols.real(value)
+        return None
 
     def _arg(self, node: Any) -> Any:
         return self._env[node] if isinstance(node, torch.fx.Node) else node

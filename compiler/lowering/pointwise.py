@@ -58,7 +58,7 @@ def elementwise(scope: Scope, body: Body, kind: ELEMENTWISE_TYPE_PROMOTION_KIND,
     if any(not isinstance(x, Lazy | bool | int | float | sympy.Expr) for x in operands):
         raise NotLowered("an operand is neither a tensor nor a number")
     check_broadcast(operands, scope.shape())
-    probes = [_probe(x) if isinstance(x, Lazy) else 1 if isinstance(x, sympy.Expr) else x for x in operands]
+    probes = [_probe(x) for x in operands]
     compute_dtype, _ = elementwise_dtypes(*probes, type_promotion_kind=kind)
     if compute_dtype.is_complex:
         raise NotLowered("complex arithmetic")
@@ -74,9 +74,13 @@ def elementwise(scope: Scope, body: Body, kind: ELEMENTWISE_TYPE_PROMOTION_KIND,
     return scope.pointwise(tensors, compute)
 
 
-def _probe(lazy: Lazy) -> torch.Tensor:
-    """A tensor on the meta device with the dtype and the rank that type promotion looks at."""
-    return torch.empty((1,) * len(lazy.size), dtype=lazy.dtype, device="meta")
+def _probe(operand: Any) -> Any:
+    """What type promotion looks at: a tensor on the meta device of the operand's dtype and rank, or a number."""
+    if isinstance(operand, Lazy):
+        return torch.empty((1,) * len(operand.size), dtype=operand.dtype, device="meta")
+    if isinstance(operand, sympy.Expr):
+        return 1 if operand.is_integer else 1.0
+    return operand
 
 
 def _register(ops: Sequence[Any], kind: ELEMENTWISE_TYPE_PROMOTION_KIND, body: Body) -> None:

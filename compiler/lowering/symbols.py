@@ -14,6 +14,7 @@ import sympy
 import torch
 
 from compiler.ir import Binding
+from compiler.ops import REAL_ARITHMETIC
 from compiler.sizes import UNBOUNDED, UNKNOWN_HINT, Expr, Size, SizeVar, as_size, hint, size_vars
 
 
@@ -46,6 +47,17 @@ class Symbols:
             self._numbers[expr] = as_size(sympy.Add(*(_monomial(term, node.shape_env) for term in terms)))
         return self._numbers[expr]
 
+    def real(self, value: torch.SymFloat) -> Expr:
+        """A real number made of sizes (``made_of_sizes``) as the same arithmetic over our size variables."""
+        env = value.node.shape_env
+
+        def over_sizes(expr: Expr) -> Expr:
+            if expr.is_number:
+                return expr
+            return self._size(expr, env) if expr.is_integer else expr.func(*map(over_sizes, expr.args))
+
+        return over_sizes(value.node.expr)
+
     def sizes(self, values: Sequence[int | torch.SymInt]) -> tuple[Size, ...]:
         """``size`` of each."""
         return tuple(self.size(value) for value in values)
@@ -63,6 +75,17 @@ class Symbols:
     def offset(self, tensor: torch.Tensor) -> Any:
         """Where the tensor starts in its storage, in elements."""
         return self.number(tensor.storage_offset()) if tensor.layout is torch.strided else 0
+
+
+def made_of_sizes(value: torch.SymFloat) -> bool:
+    """Whether a real number is plain arithmetic over sizes, which a kernel can do (``ops.scalar``)."""
+
+    def is_plain(expr: Expr) -> bool:
+        if expr.is_number or expr.is_integer:
+            return True
+        return expr.func.__name__ in REAL_ARITHMETIC and all(map(is_plain, expr.args))
+
+    return is_plain(value.node.expr)
 
 
 def derived(definition: Expr, like: Size) -> SizeVar:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -105,6 +106,41 @@ ALL = {**POINTWISE, **VIEWS, **REDUCED, **LIBRARY}
 @pytest.mark.parametrize("name", ALL)
 def test_one_program_serves_every_size(name: str) -> None:
     serves_all(ALL[name])
+
+
+REAL: dict[str, Callable[[Tensor], Tensor]] = {
+    "variance": lambda x: x.var(0) + x.std(),
+    "batch norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "ratio": lambda x: x * (x.shape[0] / x.shape[1]) + (x.shape[1] // 2 + 0.5) ** 1.5,
+    "root": lambda x: x.sin() / math.sqrt(x.shape[1]) + x.shape[0] ** 0.5,
+    "another resolution": lambda x: F.interpolate(x[None, None], size=(11, 5), mode="bilinear")[0, 0],
+    "of a library call": lambda x: torch.addmm(x, x, x.t() @ x, alpha=1 / x.shape[0], beta=0.5 * x.shape[1]),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_numbers_made_of_sizes_are_computed_where_they_are_needed(name: str) -> None:
+    """Gradients too; only products and convolutions are library calls, none for the numbers."""
+    run, session = compiled(REAL[name])
+    for size in MATRICES:
+        x = torch.randn(size)
+        pairs = []
+        for call in (run, REAL[name]):
+            given = x.clone().requires_grad_()
+            result = call(given)
+            (result * torch.linspace(-1, 1, result.numel()).reshape(result.shape)).sum().backward()
+            pairs.append([result.detach(), given.grad])
+        equal(*pairs)
+    assert len(session.regions) == 2
+    calls = [step for region in session.regions for step in region.steps if isinstance(step, Extern)]
+    assert {step.reason for step in calls} <= {ExternReason.LIBRARY_IS_FASTER}
+
+
+def test_a_real_number_of_a_size_takes_pythons_type() -> None:
+    """It is no tensor: whole numbers times it are of the default type, half floats stay half."""
+    for dtype in (torch.int64, torch.float16, torch.float64):
+        serves_all(lambda x: x * (x.shape[0] / 3), make=lambda *size, t=dtype: (torch.randn(size) * 8).to(t))
+        torch._dynamo.reset()
 
 
 def test_batches_of_two_to_nine_compile_once() -> None:
