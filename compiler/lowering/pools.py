@@ -9,48 +9,25 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
 import torch
 
-from compiler.index import Expr, Index, floor_div
+from compiler.index import Index
 from compiler.ir import IndexValue, Lazy, Value
 from compiler.lowering.loops import identity
 from compiler.lowering.pointwise import divide as quotient
 from compiler.lowering.reductions import accumulator
 from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.lowering.shapes import masked
+from compiler.lowering.windows import UnevenWindows, Window, Windows
 from compiler.ops import cast, const, op, scalar
 from compiler.report import ExternReason
-from compiler.sizes import Size, divide, known_less, product
+from compiler.sizes import Size, divide, product
 
 aten = torch.ops.aten
 MAX_TAPS = 25  # elements of a window, or windows over an element, that a kernel reads one by one
-
-
-@dataclass(frozen=True)
-class Windows:
-    """How windows of ``kernel`` elements lie over one dimension of ``size``; there are ``count`` of them."""
-
-    size: Size
-    count: Size
-    kernel: int
-    stride: int
-    padding: int
-    dilation: int
-
-    @property
-    def inside(self) -> bool:
-        """Whether every window lies within the dimension."""
-        last = (self.count - 1) * self.stride + (self.kernel - 1) * self.dilation
-        return self.padding == 0 and known_less(last, self.size)
-
-    @property
-    def overlaps(self) -> int:
-        """The most windows that an element lies in."""
-        return -(-((self.kernel - 1) * self.dilation + 1) // self.stride)
 
 
 def _each(value: Any, rank: int) -> list[int]:
@@ -73,16 +50,6 @@ def _limit(taps: int, what: str) -> None:
         raise NotLowered(f"{taps} {what}, more than {MAX_TAPS}", ExternReason.LIBRARY_IS_FASTER)
 
 
-def _between(expr: Expr, low: int | None, high: Size | None) -> list[Value]:
-    place = IndexValue(torch.int64, expr)
-    tests = []
-    if low is not None:
-        tests.append(op("ge", torch.bool, place, const(low, torch.int64)))
-    if high is not None:
-        tests.append(op("lt", torch.bool, place, scalar(high, torch.int64)))
-    return tests
-
-
 def _all(tests: Sequence[Value]) -> Value | None:
     result: Value | None = None
     for test in tests:
@@ -90,39 +57,25 @@ def _all(tests: Sequence[Value]) -> Value | None:
     return result
 
 
-def _taps(windows: Sequence[Windows], out: Index) -> Iterator[tuple[Index, Value | None]]:
+def _taps(windows: Sequence[Window], out: Index) -> Iterator[tuple[Index, Value | None]]:
     """The elements of the window at ``out`` in row-major order: index, and whether that lies within (None: always)."""
     for offsets in itertools.product(*(range(w.kernel) for w in windows)):
-        index, tests = [], []
-        for window, at, offset in zip(windows, out, offsets, strict=True):
-            place = sympy.expand(at * window.stride) - window.padding + offset * window.dilation
-            index.append(place)
-            if not window.inside:
-                tests += _between(place, 0 if window.padding else None, window.size)
-        yield tuple(index), _all(tests)
+        found = [window.tap(at, offset) for window, at, offset in zip(windows, out, offsets, strict=True)]
+        yield tuple(place for place, _ in found), _all([test for _, tests in found for test in tests])
 
 
-def _covering(windows: Sequence[Windows], at: Index) -> Iterator[tuple[Index, Value | None]]:
+def _covering(windows: Sequence[Window], at: Index) -> Iterator[tuple[Index, Value | None]]:
     """The windows that the element at ``at`` lies in: each one's number, and whether it is one (None: always)."""
     for steps in itertools.product(*(range(w.overlaps) for w in windows)):
-        index, tests = [], []
-        for window, place, step in zip(windows, at, steps, strict=True):
-            nth = floor_div(place + window.padding, window.stride) - step
-            index.append(nth)
-            exact = window.stride == window.kernel and window.count * window.stride == window.size + window.padding
-            if not exact:
-                tests += _between(nth, 0 if step else None, window.count)
-                if window.kernel % window.stride or window.kernel < window.stride:
-                    reach = sympy.expand(nth * window.stride) - window.padding + window.kernel - place
-                    tests += _between(reach, 1, None)
-        yield tuple(index), _all(tests)
+        found = [window.cover(place, step) for window, place, step in zip(windows, at, steps, strict=True)]
+        yield tuple(nth for nth, _ in found), _all([test for _, tests in found for test in tests])
 
 
 def _read(x: Lazy, index: Index, inside: Value | None, other: float) -> Value:
     return x.load(index) if inside is None else masked(x.load(index), inside, other)
 
 
-def _windowed_source(scope: Scope, x: Lazy, windows: Sequence[Windows]) -> Lazy:
+def _windowed_source(scope: Scope, x: Lazy, windows: Sequence[Window]) -> Lazy:
     """What windows read: memory where they overlap, else the value computed in place."""
     return scope.realize(x) if any(w.overlaps > 1 for w in windows) else x
 
@@ -141,10 +94,15 @@ def max_pool(
     ceil_mode: bool = False,
 ) -> tuple[Lazy, Lazy]:
     """The largest element of each window and its position in the plane; NaN counts as the largest, the last one."""
-    values, positions = scope.output
     rank = 2 if scope.node.target.overloadpacket is aten.max_pool2d_with_indices else 3
-    windows = _windows(x.size, scope.shape(values), kernel, stride, padding, dilation, rank)
+    windows = _windows(x.size, scope.shape(scope.output[0]), kernel, stride, padding, dilation, rank)
+    return _maximum(scope, x, windows)
+
+
+def _maximum(scope: Scope, x: Lazy, windows: Sequence[Window]) -> tuple[Lazy, Lazy]:
     _limit(product([w.kernel for w in windows]), "elements in a window")
+    values, positions = scope.output
+    rank = len(windows)
     source = _windowed_source(scope, x, windows)
     dtype = accumulator(x.dtype) if x.dtype.is_floating_point else x.dtype
     lowest = identity("max", x.dtype)
@@ -152,7 +110,7 @@ def max_pool(
     def best(index: Index) -> tuple[Value, Value]:
         plane, out = index[:-rank], index[-rank:]
         found: Value = cast(lowest, dtype)
-        where = _flat([_first_inside(w, at) for w, at in zip(windows, out, strict=True)], windows)
+        where = _flat([w.first_inside(at) for w, at in zip(windows, out, strict=True)], windows)
         for nth, (place, inside) in enumerate(_taps(windows, out)):
             value = cast(_read(source, (*plane, *place), inside, lowest.value), dtype)
             here = _flat([IndexValue(torch.int64, p) for p in place], windows)
@@ -169,7 +127,7 @@ def max_pool(
     return largest, scope.pointwise((source,), lambda index: best(index)[1], positions)
 
 
-def _flat(places: Sequence[Value], windows: Sequence[Windows]) -> Value:
+def _flat(places: Sequence[Value], windows: Sequence[Window]) -> Value:
     """A position in the plane as one number."""
     result = places[0]
     for place, window in zip(places[1:], windows[1:], strict=True):
@@ -179,20 +137,6 @@ def _flat(places: Sequence[Value], windows: Sequence[Windows]) -> Value:
             scaled = op("mul", torch.int64, result, scalar(window.size, torch.int64))
             result = op("add", torch.int64, scaled, place)
     return result
-
-
-def _first_inside(window: Windows, at: Expr) -> Value:
-    """The first element of a window that lies within: where the maximum is if all are the lowest number there is."""
-    start = IndexValue(torch.int64, sympy.expand(at * window.stride) - window.padding)
-    if not window.padding:
-        return start
-    zero = const(0, torch.int64)
-    if window.dilation == 1:
-        return op("where", torch.int64, op("lt", torch.bool, start, zero), zero, start)
-    step = const(window.dilation, torch.int64)
-    short = op("sub", torch.int64, const(window.dilation - 1, torch.int64), start)
-    steps = op("mul", torch.int64, op("trunc_div", torch.int64, short, step), step)
-    return op("where", torch.int64, op("lt", torch.bool, start, zero), op("add", torch.int64, start, steps), start)
 
 
 @lower(aten.max_pool2d_with_indices_backward.default, aten.max_pool3d_with_indices_backward.default)
@@ -212,7 +156,12 @@ def max_pool_backward(
     windows = _windows(x.size, grad.size, kernel, stride, padding, dilation, rank)
     if any(w.dilation != 1 for w in windows):
         raise NotLowered("the gradient of windows with gaps")
+    return _spread_maximum(scope, grad, positions, windows)
+
+
+def _spread_maximum(scope: Scope, grad: Lazy, positions: Lazy, windows: Sequence[Window]) -> Lazy:
     _limit(product([w.overlaps for w in windows]), "windows over an element")
+    rank = len(windows)
     sources = [scope.realize(t) if any(w.overlaps > 1 for w in windows) else t for t in (grad, positions)]
     dtype = accumulator(grad.dtype)
     output = scope.output
@@ -238,27 +187,16 @@ def _sum(values: Sequence[Value]) -> Value:
 # --- means ---------------------------------------------------------------------------------------------------------
 
 def _divisor(
-    windows: Sequence[Windows], padded: bool, fixed: int | None, dtype: torch.dtype
+    windows: Sequence[Window], padded: bool, fixed: int | None, dtype: torch.dtype
 ) -> Callable[[Index], Value]:
     """What the sum of the window at an index is divided by: the elements that count."""
-    whole = all(w.inside for w in windows)
-    within = all(known_less((w.count - 1) * w.stride + w.kernel - 1, w.size + 2 * w.padding) for w in windows)
-    if fixed is not None or whole or (padded and within):
+    if fixed is not None or all(w.is_whole(padded) for w in windows):
         count = fixed if fixed is not None else product([w.kernel for w in windows])
         return lambda out: const(count, dtype)
 
     def counted(out: Index) -> Value:
-        result: Value | None = None
-        for window, at in zip(windows, out, strict=True):
-            start = sympy.expand(at * window.stride) - window.padding
-            low = 0 if not padded else -window.padding
-            high = window.size + (window.padding if padded else 0)
-            first = op("maximum", torch.int64, IndexValue(torch.int64, start), const(low, torch.int64))
-            last = IndexValue(torch.int64, start + window.kernel)
-            length = op("sub", torch.int64, op("minimum", torch.int64, last, scalar(high, torch.int64)), first)
-            result = length if result is None else op("mul", torch.int64, result, length)
-        assert result is not None
-        return cast(result, dtype)
+        lengths = [window.length(at, padded) for window, at in zip(windows, out, strict=True)]
+        return cast(functools.reduce(lambda a, b: op("mul", torch.int64, a, b), lengths), dtype)
 
     return counted
 
@@ -283,7 +221,7 @@ def avg_pool(
     return _mean(scope, x, windows, count_include_pad, divisor_override)
 
 
-def _mean(scope: Scope, x: Lazy, windows: Sequence[Windows], padded: bool, fixed: int | None) -> Lazy:
+def _mean(scope: Scope, x: Lazy, windows: Sequence[Window], padded: bool, fixed: int | None) -> Lazy:
     if not x.dtype.is_floating_point:
         raise NotLowered("a mean of integers")
     _limit(product([w.kernel for w in windows]), "elements in a window")
@@ -319,7 +257,7 @@ def avg_pool_backward(
     return _spread_mean(scope, grad, windows, count_include_pad, divisor_override)
 
 
-def _spread_mean(scope: Scope, grad: Lazy, windows: Sequence[Windows], padded: bool, fixed: int | None) -> Lazy:
+def _spread_mean(scope: Scope, grad: Lazy, windows: Sequence[Window], padded: bool, fixed: int | None) -> Lazy:
     _limit(product([w.overlaps for w in windows]), "windows over an element")
     rank = len(windows)
     source = _windowed_source(scope, grad, windows)
@@ -341,29 +279,46 @@ def _spread_mean(scope: Scope, grad: Lazy, windows: Sequence[Windows], padded: b
     return scope.pointwise((source,), compute)
 
 
-def _even(x: Sequence[Size], out: Sequence[Size], rank: int) -> list[Windows] | None:
-    """The windows of an adaptive pool where they are equal and lie side by side, else None."""
-    pairs = list(zip(x[-rank:], out[-rank:], strict=True))
-    kernels = [divide(size, count) if count != 0 else None for size, count in pairs]
-    found = [Windows(*pair, n, n, 0, 1) for pair, n in zip(pairs, kernels, strict=True) if isinstance(n, int)]
-    return found if len(found) == rank else None
+# --- as many windows as asked for ----------------------------------------------------------------------------------
+
+
+def _adaptive(x: Sequence[Size], out: Sequence[Size], rank: int) -> list[Window]:
+    """The windows of an adaptive pool: side by side where they are equal."""
+    found: list[Window] = []
+    for size, count in zip(x[-rank:], out[-rank:], strict=True):
+        length = divide(size, count) if count != 0 else None
+        if isinstance(length, int):
+            found.append(Windows(size, count, length, length, 0, 1))
+        elif isinstance(size, int) and isinstance(count, int) and count:
+            found.append(UnevenWindows(size, count))
+        else:
+            raise NotLowered("windows whose sizes are known only at run time")
+    return found
 
 
 @lower(aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default)
 def adaptive_avg_pool(scope: Scope, x: Lazy, out: Sequence[int]) -> Lazy:
-    """Means of as many windows as asked for, where those are equal."""
+    """Means of as many windows as asked for."""
     rank = 2 if scope.node.target.overloadpacket is aten._adaptive_avg_pool2d else 3
-    windows = _even(x.size, scope.shape(), rank)
-    if windows is None:
-        raise NotLowered("windows of several sizes")
-    return _mean(scope, x, windows, True, None)
+    return _mean(scope, x, _adaptive(x.size, scope.shape(), rank), True, None)
 
 
 @lower(aten._adaptive_avg_pool2d_backward.default, aten._adaptive_avg_pool3d_backward.default)
 def adaptive_avg_pool_backward(scope: Scope, grad: Lazy, x: Lazy) -> Lazy:
-    """The gradient of an element's window, its part."""
+    """The gradients of the windows that an element lies in, each its part."""
     rank = 2 if scope.node.target.overloadpacket is aten._adaptive_avg_pool2d_backward else 3
-    windows = _even(x.size, grad.size, rank)
-    if windows is None:
-        raise NotLowered("windows of several sizes")
-    return _spread_mean(scope, grad, windows, True, None)
+    return _spread_mean(scope, grad, _adaptive(x.size, grad.size, rank), True, None)
+
+
+@lower(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
+def adaptive_max_pool(scope: Scope, x: Lazy, out: Sequence[int]) -> tuple[Lazy, Lazy]:
+    """The largest elements of as many windows as asked for, and their positions in the plane."""
+    rank = 2 if scope.node.target.overloadpacket is aten.adaptive_max_pool2d else 3
+    return _maximum(scope, x, _adaptive(x.size, scope.shape(scope.output[0]), rank))
+
+
+@lower(aten.adaptive_max_pool2d_backward.default, aten.adaptive_max_pool3d_backward.default)
+def adaptive_max_pool_backward(scope: Scope, grad: Lazy, x: Lazy, positions: Lazy) -> Lazy:
+    """The gradients of the windows whose maximum an element is, added up."""
+    rank = 2 if scope.node.target.overloadpacket is aten.adaptive_max_pool2d_backward else 3
+    return _spread_maximum(scope, grad, positions, _adaptive(x.size, grad.size, rank))

@@ -127,3 +127,46 @@ def test_a_gradient_is_of_its_own_dtype_whatever_reads_it() -> None:
         return back > 0.5
 
     check(compared, torch.randn(1, 2, 9, 8))
+
+
+UNEVEN = {
+    "one too many": ((2, 3, 8, 9), (3, 4)),
+    "even one way": ((2, 3, 8, 9), (3, 3)),
+    "even": ((2, 3, 8, 9), (4, 3)),
+    "more than there are": ((2, 3, 3, 4), (5, 7)),
+    "no batch": ((3, 7, 5), (3, 2)),
+    "in space": ((2, 2, 5, 4, 7), (3, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_as_many_windows_as_asked_for(name: str) -> None:
+    size, out = UNEVEN[name]
+    spatial = len(out) == 3
+    mean = F.adaptive_avg_pool3d if spatial else F.adaptive_avg_pool2d
+    maximum = F.adaptive_max_pool3d if spatial else F.adaptive_max_pool2d
+    x = torch.randint(-9, 9, size).float()  # with ties
+    fused(lambda x: mean(x, out).sin(), x)
+    fused(lambda x: mean(x, out), x.transpose(-1, -2).contiguous().transpose(-1, -2))
+    fused(lambda x: list(maximum(x, out, return_indices=True)), x)
+    values, positions = maximum(x, out, return_indices=True)
+    gradient = torch.randn_like(values)
+    rank = len(out)
+    of_mean = getattr(aten, f"_adaptive_avg_pool{rank}d_backward").default
+    of_maximum = getattr(aten, f"adaptive_max_pool{rank}d_backward").default
+    fused(lambda g, x: of_mean(g, x), gradient, x)
+    fused(lambda g, x, i: of_maximum(g, x, i), gradient, x, positions)
+
+
+def test_adaptive_pools_of_nan_infinity_and_half_floats() -> None:
+    x = torch.randn(2, 8, 7)
+    x[0, 3, 3], x[0, 6, 1], x[1, 2, 2] = math.nan, -math.inf, math.inf
+    x[1, :3, :3] = -math.inf
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        fused(lambda x: list(F.adaptive_max_pool2d(x, (3, 4), return_indices=True)), x.to(dtype))
+        fused(lambda x: F.adaptive_avg_pool2d(x, (3, 4)), x.to(dtype))
+
+
+def test_large_uneven_windows_are_a_call() -> None:
+    region = check(lambda x: F.adaptive_avg_pool2d(x, (3, 5)), torch.randn(2, 64, 64))
+    assert [step.detail for step in region.steps if isinstance(step, Extern)]
