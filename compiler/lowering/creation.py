@@ -50,7 +50,7 @@ def ones(scope: Scope, *_: Any, **__: Any) -> Lazy:
     return _filled(scope, 1)
 
 
-@lower(aten.empty.memory_format, aten.new_empty)
+@lower(aten.empty.memory_format, aten.empty_strided, aten.new_empty, aten.new_empty_strided)
 def empty(scope: Scope, *_: Any, **__: Any) -> Lazy:
     """Any values: zeros, which need no memory until something wants them there."""
     return _filled(scope, 0)

@@ -1,5 +1,5 @@
-"""Writes at computed places: index_put, index_add, index_copy, index_fill, scatter, scatter_add, scatter_reduce (and
-what is decomposed into them, as the gradients of gather, indexing and embedding are).
+"""Writes at computed places: index_put, put, index_add, index_copy, index_fill, scatter, scatter_add, scatter_reduce
+(and what is decomposed into them, as the gradients of gather, indexing and embedding are).
 
 Where several points share a place, sums, maxima and minima come out right by atomic operations. Sums of floats then
 depend on the order in the last digits, and of plain writes any one wins, as on a GPU in eager; under
@@ -14,7 +14,7 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.index import Index
+from compiler.index import Index, unflatten
 from compiler.ir import Const, IndexValue, Lazy, Value
 from compiler.lowering.indexing import position
 from compiler.lowering.loops import identity
@@ -183,6 +183,20 @@ def _slices(
         return value(point), (*point[:along], where, *point[along + 1 :]), None
 
     return _scattered(scope, combine, x, size, at, inputs)
+
+
+@lower(aten.put.default)
+def put(scope: Scope, x: Lazy, indices: Lazy, source: Lazy, accumulate: bool = False) -> Lazy:
+    """``x`` with elements, numbered as if it were flat, replaced or added to (the gradient of ``take``)."""
+    if indices.size != source.size:
+        raise NotLowered("values that are shaped otherwise than their places")
+    total = product(x.size)
+
+    def at(point: Index) -> tuple[Value, Index, Value | None]:
+        place = position(indices.load(point), total)
+        return cast(source.load(point), x.dtype), unflatten(place, x.size), None
+
+    return _scattered(scope, "add" if accumulate else "store", x, indices.size, at, (indices, source))
 
 
 @lower(aten.index_add.default)

@@ -292,3 +292,14 @@ def test_gradient_of_a_loss_by_class_is_one_kernel() -> None:
 
     region = fused(gradient, torch.randn(4, 11), torch.tensor([3, -100, 0, 10]), torch.tensor(2.0))
     assert not any(step.into for step in launches(region))
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_elements_numbered_as_if_flat(accumulate: bool) -> None:
+    places = torch.randperm(21)[:8].reshape(2, 4)
+    places[0, 0] -= 21
+    values = torch.randn(2, 4)
+    for x in (torch.randn(3, 7), torch.randn(7, 3).t(), torch.randn(3, 14)[:, ::2]):
+        region = check(lambda x, i, v: torch.ops.aten.put(x, i, v, accumulate) * 2, x, places, values)
+        assert not [step for step in region.steps if isinstance(step, Extern)]
+    check(lambda x, v: torch.ops.aten.put(x, torch.tensor([1, 1, 5, 1]), v, True), torch.randn(3, 7), torch.randn(4))
