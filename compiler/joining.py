@@ -21,6 +21,7 @@ from compiler.library_calls import Ran, align, base_name
 from compiler.report import ExternCall, GraphNode, GraphNodeKind, Group, Report, Trace, TraceEvent
 
 OWN_MODES = ("compiled", "graph")  # which run the code that a report is about
+_AGAIN = {"inductor": ("inductor", "inductor-graph")}  # compiler -> modes in which it compiles the model once more
 
 
 class Joined(NamedTuple):
@@ -147,23 +148,25 @@ def _gaps(steps: Sequence[_Step], anchors: Mapping[int, int], count: int) -> Ite
 def joined_by_name(trace: Trace, report: Report, earlier: Sequence[Trace] = ()) -> Trace:
     """``trace`` with its events joined to the units of ``report`` where they have none and run the report's code.
 
-    ``earlier`` are other traces of the same compilation. A replay does not tell ops, so a library's kernel is taken
-    for what it is in the compiled mode, where that runs as many of its name.
+    What the report's compiler made of the model another time is joined too, never exactly. ``earlier`` are other traces
+    of the same compilation. A replay does not tell ops, so a library's kernel is taken for what it is in the compiled
+    mode, where that runs as many of its name.
     """
-    if trace.mode not in OWN_MODES or any(event.unit for event in trace.events):
+    own = trace.mode in OWN_MODES
+    if any(event.unit for event in trace.events) or not (own or trace.mode in _AGAIN.get(report.compiler, ())):
         return trace
     places = [place for place, event in enumerate(trace.events) if event.lane != "cpu"]
     if any(_is_replayed(trace, trace.events[place]) for place in places):
         places = [place for place in places if _is_replayed(trace, trace.events[place])]
     found = join(report, [_ran(trace, trace.events[place]) for place in places])
     compiled = next((other for other in earlier if other.mode == "compiled"), None)
-    if compiled is not None and trace.mode == "graph":
+    if compiled is not None and trace.mode != "compiled":
         model = joined_by_name(compiled, report)
         found = _as_in(model, [trace.events[place].name for place in places], found)
     events = list(trace.events)
     for place, unit in zip(places, found, strict=True):
         if unit is not None:
-            events[place] = msgspec.structs.replace(events[place], unit=unit.unit, exact=unit.exact)
+            events[place] = msgspec.structs.replace(events[place], unit=unit.unit, exact=unit.exact and own)
     work: dict[int, list[TraceEvent]] = defaultdict(list)
     for place in places:
         work[events[place].launch].append(events[place])
@@ -254,9 +257,10 @@ def own_trace(report: Report) -> Trace | None:
 
 def join_measured(report: Report) -> None:
     """Join what was traced and captured in ``report`` as far as it is not, and set its kernels' times."""
-    for mode in OWN_MODES:  # a replay is joined with the help of the other
+    for first in (True, False):  # the others are joined with the help of the compiled mode
         report.traces = [
-            joined_by_name(trace, report, report.traces) if trace.mode == mode else trace for trace in report.traces
+            joined_by_name(trace, report, report.traces) if first is (trace.mode == "compiled") else trace
+            for trace in report.traces
         ]
     for trace in report.traces:
         if trace.mode == "graph":

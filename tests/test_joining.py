@@ -261,7 +261,15 @@ def test_what_is_launched_beside_a_graph_is_none_of_its_units() -> None:
 
 
 def test_only_the_reports_own_code_is_joined() -> None:
-    of = report(region("inference", "triton_a_0"))
-    of.traces = [trace("eager", "triton_a_0"), trace("inductor-graph", "triton_a_0"), trace("graph", "triton_a_0")]
-    join_measured(of)
-    assert [[event.unit for event in one.events] for one in of.traces] == [["", ""], ["", ""], ["", "inference/group0"]]
+    """What its compiler made of the model another time is inferred; another compiler's code is none of it."""
+    for compiler, expected in (
+        ("inductor", {"eager": ("", True), "inductor-graph": ("inference/group0", False)}),
+        ("fusescope", {"eager": ("", True), "inductor-graph": ("", True)}),
+    ):
+        of = report(region("inference", "triton_a_0"))
+        of.compiler = compiler
+        of.traces = [trace(mode, "triton_a_0") for mode in ("eager", "inductor-graph", "graph")]
+        join_measured(of)
+        found = {one.mode: (one.events[1].unit, one.events[1].exact) for one in of.traces}
+        assert found == {**expected, "graph": ("inference/group0", True)}
+        assert all(one.events[0].unit == "" for one in of.traces)
