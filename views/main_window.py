@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
@@ -86,6 +86,7 @@ class MainWindow(QMainWindow):
         self._theme = by_name(settings.theme, system_is_dark())
         apply_theme(application(), self._theme)
         self.setWindowTitle("Fusescope")
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # Qt's own would hide the toolbar
         self.setWindowIcon(icon("app", self._theme.accent))
         DroppedFiles(self).dropped.connect(self.open_path)
         self.resize(1440, 900)

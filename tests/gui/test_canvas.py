@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
-from PySide6.QtGui import QAccessible, QColor, QHelpEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QAccessible, QColor, QHelpEvent, QImage, QPainter, QPixmap, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
@@ -18,9 +18,13 @@ from app.overlays import OVERLAYS
 from compiler.report import Region
 from tests.fake_reports import transformer_region
 from tests.fake_runs import lab_report
+from views.canvas.base_layer import BaseLayer
 from views.canvas.camera import Camera, fitted
 from views.canvas.canvas import GraphCanvas
 from views.canvas.minimap import Minimap
+from views.canvas.painting import ScenePainter
+from views.canvas.palette import CanvasPalette
+from views.canvas.scene import Scene
 from views.graph.panel import GraphPanel
 from views.look import theme
 
@@ -197,6 +201,56 @@ def test_picture_after_panning_equals_a_fresh_one(qtbot: QtBot, canvas: GraphCan
     fresh = canvas.viewport().grab().toImage()
     differing = _difference(panned, fresh)
     assert differing < 0.002, "strips must join without a seam"
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.25, 1.5, 2.0])
+def test_panning_leaves_no_seam_on_dense_screens(qtbot: QtBot, region: Region, ratio: float) -> None:
+    scene = Scene(region, layout_region(region))
+    painter, size = ScenePainter(scene, CanvasPalette(theme.light())), QSize(500, 400)
+
+    def drawn(layer: BaseLayer, camera: Camera) -> tuple[QImage, Camera]:
+        picture = QPixmap(size * ratio)
+        picture.setDevicePixelRatio(ratio)
+        with QPainter(picture) as into:
+            used, _ = layer.draw(into, painter, camera, size, ratio, False)
+        return picture.toImage(), used
+
+    layer, camera = BaseLayer(), Camera(scene.bounds[0] + 200, scene.bounds[1] + 300, 0.8)
+    drawn(layer, camera)
+    for dx, dy in ((13, 0), (0, 17), (-29, 5), (3, -41), (1, 1), (-7, -9)):
+        camera = camera.panned(dx, dy)
+        panned, used = drawn(layer, camera)
+    assert _difference(panned, drawn(BaseLayer(), used)[0]) == 0
+
+
+def test_detail_grows_with_the_scale(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:
+    """Far away colours alone, then titles of groups, ops, their shapes, and what edges carry."""
+    scene = canvas.scene
+    name = next(group for group in region.groups if len(group.nodes) > 3).nodes[-1]
+    left, top, width, height = scene.locate(name)
+
+    def texts(scale: float) -> list[set[str]]:
+        painter, picture = ScenePainter(scene, canvas.canvas_palette), QPixmap(800, 600)
+        camera = Camera().centred(left + width / 2, top + height / 2, 800, 600, scale)
+        with QPainter(picture) as into:
+            painter.paint(into, camera, QRectF(0, 0, 800, 600))
+        caches = (painter.far_text, painter.op_text, painter.small_text)
+        return [{text for text, _ in cache._texts} for cache in caches]
+
+    shape = scene.subtitles[scene.index[name]]
+    carried = {scene.edge_label(number) for number in range(len(scene.nodes))} - {""}
+    assert texts(0.02) == [set(), set(), set()]
+    far, ops, small = texts(0.3)
+    assert far
+    assert not ops | small
+    far, ops, small = texts(0.4)
+    assert not far
+    assert scene.titles[scene.index[name]] in ops
+    assert shape not in small
+    small = texts(0.6)[2]
+    assert shape in small
+    assert not small & carried
+    assert texts(1.3)[2] & carried, "tensors beside the edges"
 
 
 def _difference(a: object, b: object) -> float:

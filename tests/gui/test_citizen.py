@@ -177,6 +177,21 @@ def test_the_end_of_long_work_is_announced_where_nobody_looks(
     assert alerts == [window]
 
 
+def test_what_takes_long_is_announced_when_it_ends(
+    make_window: MakeWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = make_window(gpu=True)
+    told: list[str] = []
+    monkeypatch.setattr(notify.Notifier, "begin", lambda self: told.append("begins"))
+    monkeypatch.setattr(notify.Notifier, "end", lambda self, text: told.append(text))
+    with qtbot.waitSignal(window.report_shown, timeout=30_000):
+        window.open_path("example:relu_add_mul")
+    qtbot.keyClick(window, Qt.Key.Key_F8)
+    qtbot.waitUntil(lambda: window.session.report.numerics is not None, timeout=30_000)
+    compiled, checked = "The compilation of example:relu_add_mul has ended.", "The check of the numbers has ended."
+    assert told == ["begins", compiled, "begins", checked]
+
+
 def test_views_are_undone_from_the_menu_and_by_keys(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     undo, redo = (window.menus.by_name[name] for name in ("undo_view", "redo_view"))

@@ -11,6 +11,7 @@ from app.worker.protocol import CheckNumerics, Failed, NumericsChecked, WorkerDi
 from compiler.report import Region, Report
 from views.compile.worker_bridge import WorkerBridge
 from views.window.message_bar import Message
+from views.window.notify import Notifier
 
 _NOT_LOADED = "The worker does not hold this model, and checking its numbers runs it."
 _NOT_OURS = "Only the kernels of Fusescope's own compiler are checked value by value."
@@ -23,12 +24,17 @@ class NumericsControl(QObject):
     checked = Signal(object)  # the Report that has its numbers now
 
     def __init__(
-        self, bridge: WorkerBridge, loaded: Callable[[], Report | None], parent: QObject | None = None
+        self,
+        bridge: WorkerBridge,
+        loaded: Callable[[], Report | None],
+        notifier: Notifier,
+        parent: QObject | None = None,
     ) -> None:
         """``loaded`` says which report's model the worker holds: the user has agreed to run that one."""
         super().__init__(parent)
         self._bridge = bridge
         self._loaded = loaded
+        self._notifier = notifier
         self._id = 0
         self._report: Report | None = None  # the one that is being checked
         bridge.numerics_checked.connect(self._on_checked)
@@ -53,6 +59,7 @@ class NumericsControl(QObject):
 
     def _send(self, report: Report) -> None:
         self._report, self._id = report, self._bridge.new_id()
+        self._notifier.begin()
         local = report.target.local
         how = "this machine's GPU" if local else "Triton's interpreter, which takes minutes for a large model"
         text = f"Checking every value against float64, on {how}."
@@ -74,7 +81,7 @@ class NumericsControl(QObject):
         report = self._report
         if report is None or event.id != self._id:
             return
-        self._report = None
+        self._end()
         units = {(region.name, name) for region in report.regions for name in _units(region)}
         event.numerics.nodes = [check for check in event.numerics.nodes if (check.region, check.unit) in units]
         report.numerics = event.numerics
@@ -83,14 +90,14 @@ class NumericsControl(QObject):
 
     def _on_failed(self, event: Failed) -> None:
         if self.is_busy and event.id == self._id:
-            self._report = None
+            self._end()
             self.message.emit(
                 Message("error", f"The numbers were not checked: {event.message}", event.hint, event.detail)
             )
 
     def _on_died(self, event: WorkerDied) -> None:
         if self.is_busy:
-            self._report = None
+            self._end()
             text = "The check was cancelled." if event.cancelled else "The numbers were not checked: the worker ended."
             hint = "Compile again to check or run the model."
             self.message.emit(
@@ -98,6 +105,10 @@ class NumericsControl(QObject):
                     "info" if event.cancelled else "warning", text, hint, "" if event.cancelled else event.stderr_tail
                 )
             )
+
+    def _end(self) -> None:
+        self._report = None
+        self._notifier.end("The check of the numbers has ended.")
 
 
 def _units(region: Region) -> list[str]:

@@ -11,6 +11,7 @@ from views.background.warm_up import use_in_turns
 from views.compare.control import CompareControl
 from views.compile.numerics_control import NumericsControl
 from views.run.control import RunControl
+from views.window.notify import Notifier
 from views.window.start_page import samples
 from views.window.workspace import Workspace, workspace_in_turns
 
@@ -43,7 +44,7 @@ def report_panels_in_turns(
     run.measured.connect(window.session.touch)
     run.ended.connect(window.show_measured)
     panels.run.sample_requested.connect(lambda: window.open_path(str(samples()[0])))
-    numerics = NumericsControl(window.bridge, loaded, window)
+    numerics = NumericsControl(window.bridge, loaded, Notifier(window), window)
     workspace.graph.numerics_requested.connect(window.check_numerics)
     compare = CompareControl(panels.compare, window.compile_control.start, dialogs, window)
     compare.compared.connect(lambda _: workspace.show_panel(panels.compare))
