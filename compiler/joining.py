@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from compiler.library_calls import Ran, align, base_name
+from compiler.library_calls import Ran, align, base_name, ops_of
 from compiler.report import ExternCall, GraphNode, GraphNodeKind, Group, Report, Trace, TraceEvent
 
 OWN_MODES = ("compiled", "graph")  # which run the code that a report is about
@@ -85,8 +85,7 @@ def _schedule(report: Report) -> list[_Step]:
             if isinstance(unit, Group):
                 steps.append(_Step(region.name, unit.name, unit.kernel, frozenset()))
             else:
-                ops = frozenset((base_name(unit.op), base_name(unit.runs_as))) - {""}
-                steps.append(_Step(region.name, unit.name, "", ops))
+                steps.append(_Step(region.name, unit.name, "", ops_of(unit.op, unit.runs_as)))
     return steps
 
 

@@ -44,6 +44,7 @@ _KERNELS = (
     (re.compile(r"gemm|gemv|cutlass|xmma|nvjet|split_?k|cublas|dot_kernel", re.I), _Kind.PRODUCT),
 )
 _PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "bias_addmm", "_int_mm", "_scaled_mm"}
+_WRITTEN_OUT = {"_mm_plus_mm": ("mm", "addmm"), "bias_addmm": ("addmm",)}  # Inductor's own, in Python
 # The kernels that a call of a kind begins with, and those that it may run after its first.
 _BEGINS = {
     _Kind.PRODUCT: {_Kind.PRODUCT},
@@ -66,6 +67,12 @@ def base_name(op: str) -> str:
         return op.partition("::")[2].partition(".")[0]
     parts = op.removeprefix("torch.ops.").split(".")
     return parts[1] if len(parts) > 1 else parts[0]
+
+
+def ops_of(*names: str) -> frozenset[str]:
+    """The ops by which a call may show in a trace, without namespace and overload."""
+    ops = {base_name(name) for name in names if name}
+    return frozenset(ops.union(*(_WRITTEN_OUT.get(op, ()) for op in ops)))
 
 
 def align(ran: Sequence[Ran], calls: Sequence[frozenset[str]], inside: bool) -> dict[int, int]:
@@ -92,7 +99,7 @@ def align(ran: Sequence[Ran], calls: Sequence[frozenset[str]], inside: bool) -> 
             if n and joins:
                 gain = _gain_of_first(calls[n - 1], kinds[n - 1], one, last)
                 on = running[n]
-                more = _gain_of_more(kinds[n - 1], one, last) if on is not None else 0.0
+                more = _gain_of_more(calls[n - 1], kinds[n - 1], one, last) if on is not None else 0.0
                 ways = [(before[0] + gain, (position, n - 1, before[1]))] if gain else []
                 ways += [(on[0] + more, (position, n - 1, on[1]))] if on is not None and more else []
                 next_running[n] = max(ways, key=_score, default=None)
@@ -141,10 +148,11 @@ def _gain_of_first(ops: frozenset[str], kind: _Kind, one: Ran, last: Ran | None)
     return _FIRST if fits else 0.0
 
 
-def _gain_of_more(kind: _Kind, one: Ran, last: Ran | None) -> float:
-    """The same for a further kernel of the call that ``last`` is of."""
+def _gain_of_more(ops: frozenset[str], kind: _Kind, one: Ran, last: Ran | None) -> float:
+    """The same for a further kernel of the call that ``last`` is of, which may be of another of its ops."""
     if one.op:
-        return _MORE if last is not None and last.call == one.call else 0.0
+        same = last is not None and last.call == one.call
+        return _MORE if same else _SECOND_MAIN if base_name(one.op) in ops else 0.0
     found = _kind_of_kernel(one.name)
     if found in _BEGINS[kind]:
         return _SECOND_MAIN

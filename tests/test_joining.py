@@ -194,6 +194,15 @@ def test_the_op_decides_where_it_is_known() -> None:
     assert found[1:-1] == [*mm[:2], "inference/call2", "", mm[2]]
 
 
+def test_a_call_that_is_several_ops() -> None:
+    """Inductor writes the sum of two products as one call; the next product is not taken for a part of it."""
+    of = report(region("inference", "triton_a_0", "mm", "mm", "triton_b_1"))
+    of.regions[0].extern_calls[0].runs_as = "extern_kernels._mm_plus_mm"
+    ran = [Ran(GEMM, "aten::mm", 1), Ran(GEMM, "aten::addmm", 2), Ran(GEMM, "aten::mm", 3)]
+    found = units(of, "triton_a_0", *ran, "triton_b_1")
+    assert found[1:-1] == ["inference/call1?", "inference/call1", "inference/call2?"]
+
+
 def test_the_users_code_between_regions_stays_without_unit() -> None:
     of = report(region("forward", "triton_f_0", "mm"), region("backward", "mm", "triton_b_0"))
     found = units(of, "triton_f_0", GEMM, ATEN, ATEN, GEMM, "triton_b_0")
