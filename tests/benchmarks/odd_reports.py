@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import msgspec
 
-from compiler.report import CudaGraph, GraphBreak, Region, Report, SkipReason, SourceLine
+from compiler.report import CudaGraph, GraphBreak, Memory, Region, Report, SkipReason, SourceLine
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 
@@ -72,6 +73,41 @@ def large() -> Report:
     return transformer_report(10_000)
 
 
+def bare() -> Report:
+    """Compiled, and nothing more is known: not run, not captured, no refusals, stages or intermediates."""
+    report = transformer_report(60)
+    report.stages = []
+    for region in report.regions:
+        region.refusals, region.memory = [], Memory()
+    return report
+
+
+def extreme() -> Report:
+    """Times from nanoseconds to hours, bytes to terabytes, and modes whose noise is larger than what they differ by."""
+    report = lab_report(160)
+    noise = random.Random(3)
+    for number, one in enumerate(report.measurements):
+        one.cpu_samples = [us * 10.0 ** (2 * number - 2) * noise.lognormvariate(0, 0.8) for us in one.cpu_samples]
+        one.gpu_samples = [us * noise.lognormvariate(0, 0.8) for us in one.gpu_samples]
+    region = report.regions[0]
+    for number, buffer in enumerate(region.memory.buffers):
+        buffer.bytes *= 10 ** (number % 6)
+    for number, node in enumerate(region.cuda_graph.topology):
+        node.measured_us = (node.measured_us or 1.0) * 10.0 ** (number % 7 - 4)
+    for number, stage in enumerate(report.stages):
+        stage.ms *= 10.0 ** (2 * number - 4)
+    return report
+
+
 ODD: dict[str, Callable[[], Report]] = {
     "one-node": one_node, "no-region": no_region, "failing": failing, "long-names": long_names, "large": large,
+    "bare": bare, "extreme": extreme,
+}  # fmt: skip
+_RUN = ("run", "run-overlaid", "run-side", "run-histogram", "run-compare")
+_GRAPH = ("cuda-graph", "topology", "inputs", "capture-check")
+_OTHERS = ("timeline", "memory", "roofline", "refusals", "stages", "compare", "breaks", "guards", "recompiles")
+ODD_VIEWS: dict[str, tuple[str, ...]] = {
+    "one-node": ("memory", "roofline", "capture-check"), "failing": (*_GRAPH, "breaks"),
+    "long-names": ("topology", "timeline", "roofline", "refusals", "compare"),
+    "bare": ("run", *_GRAPH, *_OTHERS, "messages"), "extreme": (*_RUN, "topology", *_OTHERS[:5]),
 }  # fmt: skip

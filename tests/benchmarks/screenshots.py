@@ -5,8 +5,9 @@
 
 Writes FOLDER/SIZE-THEME-VIEW.png, with --small in 256 colours, for documents. Without a session it is the sample that
 ships with the app; without another one to compare it with, a copy of it in which half of the groups are changed.
---states takes selections, tips, messages, dialogs, menus and the tour instead of panels (window_states.py), --odd
-reports at the ends of what is shown (odd_reports.py). QT_SCALE_FACTOR=2 is a screen of high density.
+--states takes selections, tips, messages, dialogs, menus and the tour instead of panels (window_states.py), and states
+of panels (panel_states.py), --odd reports at the ends of what is shown (odd_reports.py). QT_SCALE_FACTOR=2 is a screen
+of high density.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from app.session import Session, open_session
 from app.settings import Settings
 from app.worker.client import WorkerClient
 from compiler.report import NodeCheck, Numerics, Report
-from tests.benchmarks.odd_reports import ODD
+from tests.benchmarks.odd_reports import ODD, ODD_VIEWS
+from tests.benchmarks.panel_states import PANEL_STATES
 from tests.benchmarks.window_states import STATES
 from views.app import make_application
 from views.main_window import MainWindow
@@ -145,7 +147,7 @@ def shoot_states(session: Session, other: Report, folder: Path, only: str, size:
     """The states of the window one after the other, each from the one before."""
     window = opened(session, size, theme)
     window.compare_control.pair(session.report, other)
-    for name, bring in STATES.items():
+    for name, bring in (STATES | PANEL_STATES).items():
         above = bring(window)
         settle()
         if only in name:
@@ -161,12 +163,16 @@ def shoot_states(session: Session, other: Report, folder: Path, only: str, size:
 
 
 def shoot_odd(folder: Path, only: str, size: tuple[int, int], theme: str) -> None:
-    """Each odd report, with nothing and with a group selected."""
+    """Each odd report, with nothing selected, in the panels that show what is odd, and with a group selected."""
     for name, make in ODD.items():
         if only not in name:
             continue
         window = opened(make(), size, theme)
         save(window.grab().toImage(), folder / f"{size[0]}x{size[1]}-{theme}-{name}.png")
+        for view in ODD_VIEWS.get(name, ()):
+            show_view(window, view)
+            settle()
+            save(window.grab().toImage(), folder / f"{size[0]}x{size[1]}-{theme}-{name}-{view}.png")
         region = window.workspace.graph.region
         if region is not None:
             window.workspace.select_unit(region.groups[0].name)

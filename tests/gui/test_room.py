@@ -306,3 +306,25 @@ def test_refusals_have_nothing_to_scroll_to_sideways(make_window: MakeWindow, qt
         QApplication.processEvents()
         assert panel.tree.verticalScrollBar().maximum() > 0
         assert panel.tree.horizontalScrollBar().maximum() == 0, width
+
+
+def test_titles_of_refusals_are_whole_and_a_stage_s_text_has_no_empty_lines(
+    make_window: MakeWindow, qtbot: QtBot
+) -> None:
+    window = make_window(worker=False)
+    window.resize(2560, 1440)
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(transformer_report(200), "example:gpt2")
+    panels = window.workspace.panels
+    panels.setCurrentWidget(panels.refusals)
+    settle()
+    title = panels.refusals.model.longest_rule()
+    tree = panels.refusals.tree
+    assert tree.fontMetrics().horizontalAdvance(title) + tree.indentation() < tree.columnWidth(0)
+    panels.setCurrentWidget(panels.stages)
+    settle()
+    for width in (2560, 1280):
+        window.resize(width, 900)
+        QApplication.processEvents()
+        text = panels.stages.text
+        assert text.height() - text.heightForWidth(text.width()) in range(6)

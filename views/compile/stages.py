@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.filtered import hides_stage
@@ -66,15 +66,12 @@ class StagesPanel(QWidget):
         row.addWidget(scroll, 3)
         self._card = QFrame()
         self._card.setProperty("role", "card")
-        self._card.setMinimumWidth(_LEAST_TEXT_WIDTH)
-        self._card.setMaximumWidth(_TEXT_WIDTH)
         texts = QVBoxLayout(self._card)
         texts.setContentsMargins(14, 12, 14, 12)
         self._title = label("", "strong")
         texts.addWidget(self._title)
         self.text = label("", wrap=True, selectable=True)
         texts.addWidget(self.text)
-        texts.addStretch()
         side = QVBoxLayout()
         side.setContentsMargins(0, 12, 0, 12)
         side.addWidget(self._card)
@@ -117,6 +114,17 @@ class StagesPanel(QWidget):
     def _explain(self, stage: Stage) -> None:
         self._title.setText(f"{_name(stage)}  ·  {fmt.milliseconds(stage.ms)}")
         self.text.setText(explanation(stage.name))
+        self._fit_text()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The text shares the room with the bars."""
+        super().resizeEvent(event)
+        self._fit_text()
+
+    def _fit_text(self) -> None:
+        """As wide as there is room for, and no higher than its lines."""
+        width = max(_LEAST_TEXT_WIDTH, min(self.width() * 2 // 5 - 14, _TEXT_WIDTH))
+        self._card.setFixedSize(width, self._card.layout().totalHeightForWidth(width))
 
 
 class _Bars(QWidget):

@@ -94,6 +94,7 @@ class WhatIf(QDialog):
         table.setModel(self._filter)
         table.setItemDelegateForColumn(VALUE, _ValueDelegate(table))
         table.setShowGrid(False)
+        table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         table.setEditTriggers(

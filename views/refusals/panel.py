@@ -106,10 +106,10 @@ class RefusalsPanel(QWidget):
         region = 0 if self.tree.isColumnHidden(3) else min(needs[3], _REGION)
         bar = self.tree.verticalScrollBar().sizeHint().width()  # it may come after this
         room = self.tree.contentsRect().width() - bar - _BYTES - region
-        pair = max(needs[0] + _INDENT, _LEAST)
+        rule = metrics.horizontalAdvance(self.model.longest_rule()) + _RULE + _PAD
+        pair = max(needs[0] + _INDENT, rule, _LEAST)
         why = max(needs[2] + metrics.horizontalAdvance(STAND_OFF), _LEAST)
         if pair + why > room:
-            rule = metrics.horizontalAdvance(self.model.longest_rule()) + _RULE + _PAD
             pair = max(room * pair // (pair + why), min(rule, room * 3 // 5), _LEAST)
         for section, width in enumerate((pair, _BYTES, max(room - pair, _LEAST * 4 // 5))):
             self.tree.setColumnWidth(section, width)
