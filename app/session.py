@@ -22,7 +22,6 @@ import msgspec
 
 from app.lazy import LazyLines, LazyTexts, peek_lines, peek_text
 from app.pieces import decode_report
-from compiler.joining import join_measured
 from compiler.report import SCHEMA_VERSION, Kernel, Region, Report
 
 if TYPE_CHECKING:
@@ -177,6 +176,8 @@ def open_session(path: Path) -> Session:
     except _UNREADABLE as error:
         raise _damaged(path, str(error)) from error
     _fill(path, archive, report)
+    from compiler.joining import join_measured  # with the first session: the window opens without one
+
     join_measured(report)
     return Session(path, archive, manifest, report)
 

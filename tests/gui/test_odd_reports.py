@@ -80,7 +80,7 @@ def test_a_report_with_no_region_leaves_nothing_of_the_one_before(make_window: M
         window.open_report(first, "first")
     window.workspace.select_unit(first.regions[0].groups[0].name)
     empty = lab_report(60)
-    empty.regions, empty.kernels = [], []
+    empty.regions, empty.kernels, empty.traces = [], [], []
     window.open_report(empty, "empty")
     workspace = window.workspace
     assert workspace.graph.canvas.scene is None
@@ -90,7 +90,7 @@ def test_a_report_with_no_region_leaves_nothing_of_the_one_before(make_window: M
     told = [label.text() for label in workspace.inspector.page.findChildren(QLabel)]
     assert "Dynamo compiled nothing: the model may run no tensor op." in told
     assert "Compile a model" not in " ".join(told)
-    qtbot.waitUntil(lambda: window.meter.meter is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: window.meter.meter is not None and not window.meter.meter.nodes.total, timeout=10_000)
     assert not window.meter.isVisible(), "there is nothing to trace back"
     with qtbot.waitSignal(workspace.graph.laid_out, timeout=20_000):
         window.open_report(lab_report(120), "third")

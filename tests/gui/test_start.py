@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSize
-from PySide6.QtGui import QColor, QIcon
+from PySide6.QtCore import QRect, QSize
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from pytestqt.qtbot import QtBot
 
 from tests.gui.conftest import ROOT, MakeWindow
@@ -36,6 +36,19 @@ def test_the_first_window_opens_without_what_only_a_report_needs() -> None:
     assert "views.main_window" in modules
     later = {"numpy", "difflib", "app.finder", "app.filters", "app.layout", "views.window.workspace", "views.canvas"}
     assert later.isdisjoint(modules)
+    assert "compiler.joining" not in modules
+
+
+def test_the_first_window_makes_no_enums_of_the_style() -> None:
+    """They take as long as the rest of the window; a class of Qt is made, with its enums, when it is first named."""
+    code = _OPEN.replace("print(", "application.processEvents()\nimport enum, gc\nprint(", 1).replace(
+        "sys.getswitchinterval(), *sys.modules",
+        "*(kind.__qualname__ for kind in gc.get_objects() if isinstance(kind, enum.EnumMeta))",
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    enums = done.stdout.split()
+    assert "QSizePolicy.Policy" in enums
+    assert not [name for name in enums if name.startswith(("QStyle.", "QFileDialog.", "QMessageBox."))]
 
 
 def _colors(made: QIcon, size: int, mode: QIcon.Mode, state: QIcon.State) -> set[tuple[int, int, int]]:
@@ -70,3 +83,18 @@ def test_samples_are_read_once_the_page_is_on_screen(make_window: MakeWindow, qt
     card = next(card for card in page.sample_grid.cards if card.objectName() == f"sample:{first.stem}")
     qtbot.waitUntil(lambda: "fusion groups" in card.text_label.text(), timeout=30_000)
     assert "on" in card.tag.text().lower()
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0])
+def test_an_icon_that_is_painted_has_the_pixels_of_its_screen(qtbot: QtBot, ratio: float) -> None:
+    screen = QPixmap(round(16 * ratio), round(16 * ratio))
+    screen.setDevicePixelRatio(ratio)
+    screen.fill(QColor(255, 255, 255))
+    with QPainter(screen) as painter:
+        icon("app", _RED).paint(painter, QRect(0, 0, 16, 16))
+    at_once = QPixmap(screen.size())
+    at_once.fill(QColor(255, 255, 255))
+    with QPainter(at_once) as painter:
+        painter.drawPixmap(0, 0, icon("app", _RED).pixmap(screen.size(), 1.0))
+    screen.setDevicePixelRatio(1.0)
+    assert screen.toImage() == at_once.toImage()

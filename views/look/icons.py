@@ -47,7 +47,7 @@ class _Engine(QIconEngine):
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
         """The same at a place, in all the pixels that a screen of high density has there."""
-        ratio = painter.device().devicePixelRatio()
+        ratio = painter.deviceTransform().m11()  # of the device: to ask which it is would make every class of one
         image = QPixmap(self.pixmap(rect.size() * ratio, mode, state))
         image.setDevicePixelRatio(ratio)
         painter.drawPixmap(QPoint(rect.x(), rect.y()), image)

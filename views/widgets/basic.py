@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
@@ -17,9 +18,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QSizePolicy,
-    QStyle,
-    QStyleOptionComboBox,
-    QStylePainter,
     QToolButton,
     QWidget,
 )
@@ -28,6 +26,7 @@ from views.look.icons import icon
 from views.look.theme import Theme, mix
 
 BY_KEYBOARD = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason, Qt.FocusReason.ShortcutFocusReason)
+_BESIDE_CHOICE = 60  # pixels that the frame and the arrow of a box to choose from take at most
 
 
 def label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
@@ -159,15 +158,22 @@ class Choice(QComboBox):
         self.setToolTip(tip)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """As the style does, with a text that fits."""
-        with QStylePainter(self) as painter:
-            option = QStyleOptionComboBox()
+        """As the style does, with a text that fits.
+
+        Where it fits anyhow nothing asks for the style, whose enums would take long to make in the first window.
+        """
+        if self.fontMetrics().horizontalAdvance(self.currentText()) <= self.width() - _BESIDE_CHOICE:
+            super().paintEvent(event)
+            return
+        style = QtWidgets.QStyle
+        with QtWidgets.QStylePainter(self) as painter:
+            option = QtWidgets.QStyleOptionComboBox()
             self.initStyleOption(option)
-            painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
-            part = QStyle.SubControl.SC_ComboBoxEditField
-            room = self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, part, self).width()
+            painter.drawComplexControl(style.ComplexControl.CC_ComboBox, option)
+            part = style.SubControl.SC_ComboBoxEditField
+            room = self.style().subControlRect(style.ComplexControl.CC_ComboBox, option, part, self).width()
             option.currentText = self.fontMetrics().elidedText(option.currentText, Qt.TextElideMode.ElideMiddle, room)
-            painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+            painter.drawControl(style.ControlElement.CE_ComboBoxLabel, option)
 
 
 def line() -> QFrame:
