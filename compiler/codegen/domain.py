@@ -6,7 +6,7 @@ The order decides coalescing: the loop along which most traffic has stride one r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import sympy
@@ -145,16 +145,35 @@ def _continues(index: Expr, outer: LoopVar, inner: LoopVar) -> bool:
     return a is not None and b is not None and a == b * inner.extent
 
 
-def axis_variables(axis: Axis, name_of: NameOf) -> list[tuple[LoopVar, str]]:
-    """Each loop of an axis with its text in terms of the axis' flat index, e.g. ``x0 = xindex % 64``."""
-    flat = f"{axis.prefix}index"
+def axis_variables(axis: Axis, name_of: NameOf, slow: Collection[LoopVar] = ()) -> list[tuple[LoopVar, str]]:
+    """Each loop of an axis with its text in terms of the axis' flat index, e.g. ``x0 = xindex % 64``; the loops in
+    ``slow`` in terms of ``xslow``."""
     result = []
     strides = contiguous_strides([v.extent for v in axis.variables])
     for position, (var, stride) in enumerate(zip(axis.variables, strides, strict=True)):
+        flat = f"{axis.prefix}slow" if var in slow else f"{axis.prefix}index"
         divided = f"{flat} // {size_text(stride, name_of)}"
         text = flat if stride == 1 else f"({divided})" if position else divided
         result.append((var, text if position == 0 else f"{text} % {size_text(var.extent, name_of)}"))
     return result
+
+
+def slow_variables(domain: Domain, reads: Sequence[Expr]) -> frozenset[LoopVar]:
+    """The loops along x that a block need not move along, where that saves reading: all but the fastest, of which a
+    block is to hold a part.
+
+    So it is in a sum across rows that is cut in parts. A number of each row (its mean, say) would be read once for
+    every column, in another order than the block's, and be turned around in shared memory.
+    """
+    if domain.r is None or domain.inner or len(domain.x.variables) < 2:
+        return frozenset()
+    *slow, fast = domain.x.variables
+    if not isinstance(fast.extent, int) or fast.extent % MIN_TILE:
+        return frozenset()
+    rows = frozenset(domain.r.variables)
+    along = [index.free_symbols for index in reads]
+    saves = any(not rows.isdisjoint(s) and not s.isdisjoint(slow) and fast not in s for s in along)
+    return frozenset(slow) if saves else frozenset()
 
 
 def fold_axes(index: Expr, axes: Sequence[Axis]) -> Expr:

@@ -256,6 +256,17 @@ class _Printer(ReductionPrinter):
             assert store.buffer.name not in self.pointers, "a kernel reads what it writes"
             self.pointers[store.buffer.name] = (f"out_ptr{number}", store.buffer)
 
+    def _slow_lines(self, program: str) -> None:
+        """``xslow`` has the slow loops of x: one element where the block's size lets the whole block share them."""
+        fast = self.domain.x.variables[-1].extent
+        self._line(f"if {fast} % XBLOCK == 0:")
+        self._line(f"    xfirst = {program} * XBLOCK")
+        self._line("    xslow = tl.full([1, 1], xfirst, xfirst.dtype)")
+        self._line("    xslowmask = xslow < xnumel")
+        self._line("else:")
+        self._line("    xslow = xindex")
+        self._line("    xslowmask = xmask")
+
     def _header(self) -> None:
         wide = ".to(tl.int64)" if self.wide else ""
         if self.size_vars:  # as wide as the sizes that are passed: the kernel is compiled for int32 and for int64
@@ -274,6 +285,8 @@ class _Printer(ReductionPrinter):
                 program = f"(tl.program_id(1) + tl.program_id(2) * tl.num_programs(1)){wide}"
             self._line(f"{p}index = {program} * {block} + tl.arange(0, {block}){shape}")
             self._line(f"{p}mask = {p}index < {p}numel")
+            if axis is self.domain.x and self.slow:
+                self._slow_lines(program)
             self._axis_lines(axis)
         if self.domain.r is not None:
             self._line(f"rbase = tl.arange(0, RBLOCK){self._slice_for('r')}{wide}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.domain import Axis, Domain, axis_variables, fold_axes
+from compiler.codegen.domain import Axis, Domain, axis_variables, fold_axes, slow_variables
 from compiler.codegen.text import FLOAT8, TRITON_TYPES, carrier, code_of, index_text, is_half, literal, size_text
 from compiler.index import Expr, IndirectVar, LoopVar
 from compiler.ir import (
@@ -61,6 +61,8 @@ class ValuePrinter:
         self.sizes: dict[SizeVar, str] = {}  # the parameters that hold them, in the order of first use
         self.xvars = frozenset(v for a in domain.axes if a.prefix != "r" for v in a.variables)
         self.rvars = frozenset(domain.r.variables) if domain.r else frozenset()
+        loads = [value.index for value in walk(*(store.value for store in stores)) if isinstance(value, Load)]
+        self.slow = slow_variables(domain, loads)
         self.lines: list[str] = []
         self.origins: dict[int, list[str]] = {}
         self.indent = "    "
@@ -96,7 +98,7 @@ class ValuePrinter:
         return 1
 
     def _axis_lines(self, axis: Axis) -> None:
-        for var, text in axis_variables(axis, self._name_in_number):
+        for var, text in axis_variables(axis, self._name_in_number, self.slow):
             self._line(f"{var.name} = {text}")
 
     def _slice_for(self, prefix: str) -> str:
@@ -242,7 +244,8 @@ class ValuePrinter:
         return self._masks_along(_varies_along(value))
 
     def _masks_along(self, variables: set[LoopVar]) -> list[str]:
-        return [f"{axis.prefix}mask" for axis in self.domain.axes if not variables.isdisjoint(axis.variables)]
+        moved = ((axis.prefix, variables.intersection(axis.variables)) for axis in self.domain.axes)
+        return [f"{prefix}slowmask" if along <= self.slow else f"{prefix}mask" for prefix, along in moved if along]
 
     def _store(self, store: Store) -> None:
         if isinstance(store.value, Scatter):

@@ -11,9 +11,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from compiler.codegen.config import KernelConfig
+from compiler.codegen.kernel import KernelSource
 from compiler.options import DEFAULTS, Options
 from tests.graphs import launches
 from tests.interpret.checking import check, generated
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """One sum in some hundreds of rows of random numbers nearly cancels, and then no order of it is near enough."""
+    torch.manual_seed(0)
+
 
 FLOAT_KINDS: dict[str, Callable[..., object]] = {
     "sum": torch.sum,
@@ -147,6 +156,33 @@ def test_in_every_way(way: str, kind: str) -> None:
 def test_everything_of_a_large_tensor_is_split_without_remainder_or_with_one() -> None:
     for count in (1 << 19, 499_979):
         check(lambda x: [x.sum(), x.amax(), x.mean()], torch.randn(count))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "block"),
+    [(4096, 64, 8), (16384, 80, 64)],
+    ids=["that divides the columns", "that does not"],
+)
+def test_a_split_sum_across_rows_reads_a_rows_own_numbers_once_for_a_block(
+    rows: int, columns: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def weight_gradients(x: Tensor, grad: Tensor, mean: Tensor, rstd: Tensor) -> list[Tensor]:
+        normal = (x - mean) * rstd
+        return [(grad * normal).sum(0), grad.sum(0), normal * grad]
+
+    # In the GPU's blocks, not the interpreter's larger ones.
+    blocks: list[int] = []
+
+    def as_on_a_gpu(kernel: KernelSource, config: KernelConfig) -> KernelConfig:
+        blocks.append(config.blocks["XBLOCK"])
+        return config
+
+    monkeypatch.setattr("compiler.runtime.executable.interpreter_config", as_on_a_gpu)
+    # Eighths, whose sums are exact.
+    inputs = [torch.randint(-8, 9, (rows, size)) / 8 for size in (columns, columns, 1, 1)]
+    region = check(weight_gradients, *inputs)
+    assert block in blocks
+    assert "xslowmask & rmask" in launches(region)[0].kernel.source
 
 
 def test_a_split_reduction_with_a_prologue_and_neighbours() -> None:
