@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -75,10 +76,31 @@ class OutputPlan:
         # What ``data`` gives of an inference tensor is one too, wherever it is handed out.
         self._from_inference = any(tensor.is_inference() for tensor in self._owned)
         self._views = [copyable(tensor) for tensor in self._owned]
-        storages = [tensor.untyped_storage()._cdata for tensor in self._owned]
+        self._storages = [tensor.untyped_storage()._cdata for tensor in self._owned]
         # What the graph itself and this plan hold; every tensor outside adds to it.
-        self._counts = [(storage, _use_count(storage)) for storage in storages]
+        self._counts = list(map(_use_count, self._storages))
+        self._constants = [step.value for step in self.steps if isinstance(step, Constant)]
+        self._input_views = [
+            (position, step.index, step.layout)
+            for position, step in enumerate(self.steps)
+            if isinstance(step, ViewOfInput) and step.layout is not None
+        ]
+        self._pick = self._picks(len(arguments))
         self._arrange()
+
+    def _picks(self, inputs: int) -> Callable[[list[Any]], Sequence[Any]]:
+        """Takes the results from the owned tensors, the inputs and the constants, one after the other in a list; for a
+        view of an input that input."""
+        constants = iter(range(len(self._owned) + inputs, len(self._owned) + inputs + len(self._constants)))
+        places = [
+            step.slot
+            if isinstance(step, Owned)
+            else len(self._owned) + step.index
+            if isinstance(step, ViewOfInput)
+            else next(constants)
+            for step in self.steps
+        ]
+        return itemgetter(*places) if len(places) > 1 else lambda values: [values[place] for place in places]
 
     def _step(self, position: int, output: Any, arguments: Sequence[Any]) -> Constant | ViewOfInput | Owned:
         if not isinstance(output, Tensor):
@@ -125,16 +147,13 @@ class OutputPlan:
 
     def free(self) -> bool:
         """Whether nobody holds memory of the graph any more, so that it may run again."""
-        for storage, held in self._counts:  # noqa: SIM110 - a generator would take longer than what it asks
-            if _use_count(storage) != held:
-                return False
-        return True
+        return list(map(_use_count, self._storages)) == self._counts
 
     def kept_positions(self) -> list[int]:
         """Positions of the outputs whose memory somebody holds."""
         return [
             position
-            for positions, (storage, held) in zip(self._positions, self._counts, strict=True)
+            for positions, storage, held in zip(self._positions, self._storages, self._counts, strict=True)
             if _use_count(storage) != held
             for position in positions
         ]
@@ -155,19 +174,11 @@ class OutputPlan:
             self._replace_by_clones(owned)
         if self._plain:
             return owned
-        results: list[Any] = []
-        for step in self.steps:
-            if isinstance(step, Owned):
-                results.append(owned[step.slot])
-            elif isinstance(step, Constant):
-                results.append(step.value)
-            elif step.layout is None:
-                results.append(inputs[step.index])
-            else:
-                tensor = inputs[step.index]
-                sizes, strides, offset = step.layout
-                with torch.no_grad():
-                    results.append(tensor.as_strided(sizes, strides, tensor.storage_offset() + offset))
+        results = list(self._pick([*owned, *inputs, *self._constants]))
+        for position, index, (sizes, strides, offset) in self._input_views:
+            tensor = inputs[index]
+            with torch.no_grad():
+                results[position] = tensor.as_strided(sizes, strides, tensor.storage_offset() + offset)
         return results
 
     def _replace_by_clones(self, owned: list[Any]) -> None:
