@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
+import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,7 @@ torch = pytest.importorskip("torch")
 from compiler.report import CudaGraph, SkipReason  # noqa: E402
 from compiler.runtime.capture import CaptureRefused  # noqa: E402
 from compiler.runtime.compare import compare_outputs, in_float64, relative_error  # noqa: E402
-from compiler.runtime.modes import Iteration, Step, prepare  # noqa: E402
+from compiler.runtime.modes import Iteration, Step, WholeGraphStep, prepare  # noqa: E402
 from compiler.runtime.partitioned import merge_facts  # noqa: E402
 from resources.examples.graph_break import graph_break  # noqa: E402
 
@@ -156,6 +158,29 @@ def test_what_else_breaks_a_graph_is_the_reason_beside_calls_of_loggers(
     assert step.note.startswith("Captured region by region: Dynamo breaks the graph")
     assert "logging" not in step.note
     assert graphs[-2:] == ["seen", "seen"]
+
+
+def test_nothing_of_an_earlier_iteration_is_left_when_one_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = torch.nn.Linear(3, 2)
+    iteration = Iteration(layer, layer, (torch.randn(4, 3),), training=True)
+    left = [layer(torch.randn(4, 3))]
+    left.append(left)  # type: ignore[arg-type]  # a cycle, as tracing leaves them
+    output = weakref.ref(left[0])  # and with it what accumulates gradients, on the stream of that iteration
+    del left
+    found: list[object] = []
+
+    def record(run: Any, **_: Any) -> Any:
+        found.append(output())
+        return SimpleNamespace(result=run(), facts=CudaGraph())
+
+    monkeypatch.setattr("compiler.runtime.capture.record", record)
+    monkeypatch.setattr("torch.cuda.graph_pool_handle", lambda: None)
+    gc.disable()
+    try:
+        WholeGraphStep(iteration, torch.device("cpu"), layer)
+    finally:
+        gc.enable()
+    assert found == [None]
 
 
 def test_options_of_graphs_act_on_each_region(regions: list[Any]) -> None:

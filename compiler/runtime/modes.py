@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +96,7 @@ class WholeGraphStep(Step):
             CaptureRefused: the iteration cannot be captured.
         """
         super().__init__(iteration)
+        gc.collect()  # cycles keep earlier iterations' accumulators of gradients, which run on the stream they began on
         parameters = iteration.parameters
         buffers = list(model.buffers()) if isinstance(model, nn.Module) else []
         backups = [buffer.clone() for buffer in buffers]
