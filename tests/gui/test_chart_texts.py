@@ -163,6 +163,27 @@ def test_texts_are_whole_and_apart(qtbot: QtBot, name: str, size: tuple[int, int
         assert common.width() < 1.5 or common.height() < 1.5, f"'{one}' and '{other}' are written over each other"
 
 
+def test_both_histograms_are_in_one_unit(qtbot: QtBot) -> None:
+    record = RunRecord()
+    record.add("compiled", [60_000.0 + i for i in range(300)], [200.0 + i for i in range(300)])
+    chart = DistributionPlot(light())
+    qtbot.addWidget(chart)
+    chart.show_record(record, ["compiled"])
+    texts = [text for text, _ in written(chart, 700, 260)]
+    assert texts.count("ms") == 2
+    assert "µs" not in texts
+
+
+def test_rates_are_written_plainly(qtbot: QtBot) -> None:
+    report = lab_report(60)
+    for kernel in report.kernels:
+        kernel.measured_us = 1e-4
+    chart = RooflineChart(light())
+    qtbot.addWidget(chart)
+    chart.set_cloud(cloud(list(points(report, report.regions[0])), {}), report.target)
+    assert not [text for text, _ in written(chart, 600, 300) if "e+" in text]
+
+
 def test_times_stay_in_sight_where_a_timeline_is_scrolled(qtbot: QtBot) -> None:
     panel = TimelinePanel(light())
     qtbot.addWidget(panel)

@@ -14,7 +14,7 @@ from PySide6.QtGui import QColor, QMouseEvent, QPaintEngine, QPainter, QPen, QPi
 from app.roofline import Point
 from compiler.report import Target
 from views.charts.chart import BOTTOM, LEFT, Chart, draw_axes, draw_tip
-from views.charts.scale import Scale
+from views.charts.scale import Scale, in_unit
 from views.look import format as fmt
 from views.look.theme import GROUP_COLORS, Theme
 
@@ -243,7 +243,7 @@ class RooflineChart(Chart):
 
 def _roofs(target: Target) -> list[tuple[float, str]]:
     """(TFLOP/s, name) of the flat roofs that are known, the highest first."""
-    found = [(target.tflops_fp16, "half precision, tensor cores"), (target.tflops_fp32, "float32")]
+    found = [(target.tflops_fp16, "half precision"), (target.tflops_fp32, "float32")]
     return [(tflops, name) for tflops, name in found if tflops > 0]
 
 
@@ -260,4 +260,5 @@ def point_lines(point: Point) -> list[str]:
 def _rate_texts(values: Sequence[float]) -> list[str]:
     units = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
     found = [next(one for one in units if value >= one[0] * 0.999) for value in values]
-    return [f"{value / (size or 1.0):,g} {unit}".strip() for value, (size, unit) in zip(values, found, strict=True)]
+    plain = [in_unit([value], size or 1.0)[0] for value, (size, _) in zip(values, found, strict=True)]
+    return [f"{text} {unit}".strip() for text, (_, unit) in zip(plain, found, strict=True)]

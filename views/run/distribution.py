@@ -119,7 +119,8 @@ class DistributionPlot(Chart):
         painter.setPen(theme.text)
         head = QRectF(box.left(), box.top() - _NAMES - 3, box.width(), 16)
         painter.drawText(head, Qt.AlignmentFlag.AlignVCenter, panel.title)
-        unit, texts = time_axis(x.high, log=self._log)
+        longest = max(float(one.edges[-1]) for one in self._panels)  # both panels in one unit
+        unit, texts = time_axis(longest, log=self._log)
         draw_axes(painter, theme, box, x, y, (unit, ""), x_texts=texts)
         painter.save()
         painter.setClipRect(box.adjusted(0, -8, 1, 0))
