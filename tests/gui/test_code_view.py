@@ -316,3 +316,12 @@ def test_a_screen_reader_is_told_the_line_of_the_caret(qtbot: QtBot) -> None:
     told = QAccessible.queryAccessibleInterface(code)
     assert told.text(QAccessible.Text.Name) == "Generated source"
     assert told.text(QAccessible.Text.Description) == "Line 2 of 4: add.f32 %f1, 宽字;"
+
+
+def test_a_view_that_goes_to_a_line_begins_with_a_whole_one(qtbot: QtBot) -> None:
+    code = view(qtbot, long_text(400))
+    for line in (120, 9, 1, 390):
+        code.center_line(line)
+        assert code.is_on_screen(line)
+        first = next(number for number in range(1, 401) if code.line_rect(number).bottom() >= 0)
+        assert code.line_rect(first).top() >= 0 or line == 390, line  # at the end there is nothing to scroll to

@@ -110,7 +110,8 @@ class TextView(QAbstractScrollArea):
         """Stand at a line, in the middle of the view, whose first line is not cut."""
         self.caret.go((max(0, min(line, self.line_count) - 1), 0))
         above = (self.viewport().height() // self._row_height - 1) // 2
-        self.verticalScrollBar().setValue(max(line - 1 - above, 0) * self._row_height)
+        first = max(line - 1 - above, 0)
+        self.verticalScrollBar().setValue(first * self._row_height + _MARGIN if first else 0)
         self.horizontalScrollBar().setValue(0)
         self._tell_caret()
 

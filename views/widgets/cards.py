@@ -10,7 +10,7 @@ from views.look.icons import pixmap
 from views.look.theme import Theme
 from views.widgets.basic import label
 
-_HEIGHT = 102
+_HEIGHT, _HEAD = 102, 22
 
 
 class Card(QPushButton):
@@ -26,7 +26,10 @@ class Card(QPushButton):
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 11, 14, 11)
         column.setSpacing(5)
-        head = QHBoxLayout()
+        row = QWidget()
+        row.setFixedHeight(_HEAD)  # with and without a tag: texts of neighbours begin beside each other
+        head = QHBoxLayout(row)
+        head.setContentsMargins(0, 0, 0, 0)
         head.setSpacing(8)
         self._sign = QLabel()
         head.addWidget(self._sign)
@@ -36,11 +39,11 @@ class Card(QPushButton):
         self.tag = label(tag, "chip")
         self.tag.setVisible(bool(tag))
         head.addWidget(self.tag)
-        column.addLayout(head)
+        column.addWidget(row)
         self.text_label = label(text, "muted", wrap=True)
         self.text_label.setAlignment(Qt.AlignmentFlag.AlignTop)
         column.addWidget(self.text_label, 1)
-        for child in self.findChildren(QLabel):
+        for child in self.findChildren(QWidget):
             child.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.set_theme(theme)
 
