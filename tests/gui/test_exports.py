@@ -15,7 +15,7 @@ from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow, settle
 from views.charts.chart import Chart
 from views.code.source import SourcePanel
-from views.inspector.sections import Table
+from views.inspector.table import Table
 from views.look.theme import light
 from views.main_window import MainWindow
 from views.widgets.rows import FindingRow

@@ -134,6 +134,7 @@ def test_a_second_level_follows_after_what_has_no_kernel(window: MainWindow, qtb
     first, second = region.groups[0], next(g for g in region.groups if g.kernel != region.groups[0].kernel)
     window.workspace.select_unit(first.name)
     panel.show_two(True)
+    levels = (panel.first.level, panel.second.level)
     window.workspace.select_unit(region.extern_calls[0].name)
     window.workspace.select_unit(second.name)
     assert panel.kernel is not None
@@ -141,4 +142,5 @@ def test_a_second_level_follows_after_what_has_no_kernel(window: MainWindow, qtb
     told = KernelLines(panel.kernel)
     qtbot.waitUntil(lambda: panel.second.level in told.levels, timeout=5_000)  # a turn after the first
     assert panel.second.code.text == told.text(panel.second.level)
+    assert (panel.first.level, panel.second.level) == levels, "each stays where it was"
     assert panel.second.tabs.count() == panel.first.tabs.count()

@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow, is_seen
-from views.inspector.sections import Table
+from views.inspector.table import Table
 from views.widgets.basic import Paragraph
 from views.widgets.segments import Segments
 from views.window.message_bar import Message
@@ -75,3 +75,16 @@ def test_lists_of_the_inspector_share_what_room_there_is(qtbot: QtBot) -> None:
         last = table.header().sectionViewportPosition(2) + table.header().sectionSize(2)
         assert last <= table.viewport().width()
         assert table.header().sectionSize(2) >= 60
+
+
+def test_lists_of_the_inspector_use_what_room_there_is(qtbot: QtBot) -> None:
+    op = "aten._scaled_dot_product_attention"
+    table = Table("Ops", ("Node", "Op", "Output"), [("add", op, "f32[1]")], "")
+    qtbot.addWidget(table)
+    table.resize(400, 60)
+    table.show()
+    QApplication.processEvents()
+    assert table.columnWidth(1) < table.fontMetrics().horizontalAdvance(op)
+    table.resize(700, 60)
+    QApplication.processEvents()
+    assert table.columnWidth(1) > table.fontMetrics().horizontalAdvance(op)

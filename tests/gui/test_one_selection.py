@@ -12,7 +12,7 @@ from app.filters import Filter, FilterKind, choices, kept_of
 from compiler.report import NodeKind
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
-from views.inspector.sections import Table
+from views.inspector.table import Table
 from views.main_window import MainWindow
 
 LEFT = Qt.MouseButton.LeftButton

@@ -21,7 +21,7 @@ from tests.fake_reports import transformer_report
 from tests.gui.conftest import ROOT, Answers, MakeWindow, is_seen
 from views.code.code_view import CodeView
 from views.code.detail import Detail
-from views.inspector.sections import Table
+from views.inspector.table import Table
 from views.look.theme import light
 from views.main_window import MainWindow
 from views.screenshot import screenshot

@@ -28,6 +28,7 @@ class LevelPane(QWidget):
         self.lines: KernelLines | None = None  # of the kernel shown
         self._levels: list[str] = []
         self._shown = ("", "")
+        self._wanted = SOURCE  # the level that was in front last
         self._marked: frozenset[int] = frozenset()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -64,10 +65,10 @@ class LevelPane(QWidget):
         self.code.set_theme(theme)
 
     def show_kernel(self, lines: KernelLines | None) -> None:
-        """Show another kernel; the level in front stays where the kernel has it."""
+        """Show another kernel; the level in front stays where the kernel has it, also after what has none."""
         self.lines = lines
         levels = lines.levels if lines is not None else []
-        kept = self.level or SOURCE
+        self._wanted = self.level or self._wanted
         self.tabs.blockSignals(True)
         while self.tabs.count():
             self.tabs.removeTab(0)
@@ -75,8 +76,8 @@ class LevelPane(QWidget):
             language = lines.kernel.language if lines is not None else ""
             self.tabs.addTab(language.capitalize() if level == SOURCE else level.upper())
         self._levels = levels
-        if kept in levels:
-            self.tabs.setCurrentIndex(levels.index(kept))
+        if self._wanted in levels:
+            self.tabs.setCurrentIndex(levels.index(self._wanted))
         self.tabs.blockSignals(False)
         self._shown = ("", "")
         self._marked = frozenset()

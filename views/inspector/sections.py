@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QGuiApplication, QResizeEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QGridLayout,
-    QHeaderView,
     QSizePolicy,
-    QTreeWidget,
-    QTreeWidgetItem,
     QVBoxLayout,
     QWidget,
 )
@@ -20,18 +16,15 @@ from PySide6.QtWidgets import (
 from app.titles import compiler_title
 from app.unit_errors import error_text
 from compiler.report import CudaGraph, ExternCall, Group, Node, SourceLine, TensorInfo
+from views.inspector.table import AROUND, Table
 from views.look import format as fmt
 from views.look.theme import Theme
 from views.refusals.index import lost_text, refusal_text
 from views.selection.index import RegionIndex, Unit
-from views.tables.table_menu import add_table_menu, csv_text
 from views.widgets.basic import ElidedLabel, as_panel, label, line
 
-_MAX_ROWS = 9  # rows of a list before it scrolls
 _MAX_LINES = 10
 _MOST_ROWS = 200  # of a list of any nodes: a click may select thousands
-_ROW_HEIGHT = 24
-_LAST_WIDTH = 110  # pixels that the last column of a list wants
 
 
 class Page(QWidget):
@@ -129,7 +122,7 @@ class Page(QWidget):
         made = Table(title, columns, rows, "", len(rows))
         made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         measure = made.fontMetrics().horizontalAdvance  # what they need: the last one, with its ratios, gets the rest
-        made.want([min(max(measure(row[column]) for row in rows) + 18, 128) for column in range(len(columns) - 1)])
+        made.want([min(max(measure(row[column]) for row in rows) + AROUND, 128) for column in range(len(columns) - 1)])
         for place, widget in enumerate((label(title, "heading"), made, line())):
             self._column.insertWidget(place, widget)
 
@@ -140,76 +133,6 @@ class Page(QWidget):
         made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         made.setToolTip(text)
         self._column.addWidget(made)
-
-
-class Table(QTreeWidget):
-    """A small list, as tall as its rows up to a limit."""
-
-    chosen = Signal(str)
-    hovered = Signal(str)  # the first column of the row under the mouse, "" for none
-
-    def __init__(
-        self, name: str, columns: tuple[str, ...], rows: list[tuple[str, ...]], current: str, most: int = _MAX_ROWS
-    ) -> None:
-        super().__init__()
-        self.setAccessibleName(name)
-        self.setObjectName(name)
-        self.setHeaderLabels(list(columns))
-        self.setRootIsDecorated(False)
-        self.setUniformRowHeights(True)
-        self.setIndentation(0)
-        self.setTextElideMode(Qt.TextElideMode.ElideRight)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        for row in rows:
-            item = QTreeWidgetItem(list(row))
-            item.setSizeHint(0, QSize(0, _ROW_HEIGHT))
-            for column, text in enumerate(row):
-                item.setToolTip(column, text)
-            self.addTopLevelItem(item)
-            if row[0] == current:
-                self.setCurrentItem(item)
-        header = self.header()
-        header.setStretchLastSection(True)
-        header.setMinimumSectionSize(40)
-        for column in range(len(columns) - 1):
-            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-        self.want([122, 128][: len(columns) - 1])
-        shown = min(len(rows), most)
-        self.setFixedHeight(34 + shown * _ROW_HEIGHT)  # with its header, and a line around it
-        self.setMouseTracking(True)
-        self.itemEntered.connect(lambda item, column: self.hovered.emit(item.text(0)))
-        add_table_menu(self, lambda: csv_text(columns, rows))
-        self.itemClicked.connect(lambda item, column: self.chosen.emit(item.text(0)))
-        self.itemActivated.connect(lambda item, column: self.chosen.emit(item.text(0)))
-
-    def want(self, widths: list[int]) -> None:
-        """Widths of all columns but the last, where there is room for them and it."""
-        self._wanted, self._given = widths, []
-        self._share_room()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where there is little room all columns give way, and not the last one alone."""
-        self._share_room()
-        super().resizeEvent(event)
-
-    def _share_room(self) -> None:
-        if self._given and self._given != [self.columnWidth(column) for column in range(len(self._given))]:
-            return  # somebody drew a column wider
-        room = self.viewport().width()
-        share = min(room / (sum(self._wanted) + _LAST_WIDTH), 1.0)
-        self._given = [int(width * share) for width in self._wanted]
-        for column, width in enumerate([*self._given, room - sum(self._given)]):
-            self.setColumnWidth(column, width)
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """Nothing is under the mouse."""
-        super().leaveEvent(event)
-        self.hovered.emit("")
-
-    def sizeHint(self) -> QSize:
-        """Any width."""
-        return QSize(200, self.height())
 
 
 def overview_page(index: RegionIndex) -> Page:
