@@ -159,6 +159,22 @@ def convert_float(data: np.ndarray[Any, Any], source: Any, target: Any, rounding
     return bits.to(torch.float32).numpy()
 
 
+def whole_number(scalar: Any) -> int:
+    """The interpreter's scalars are arrays of one element. Triton 3.6 asks such an array itself where Python wants a
+    number, as the end of a loop, which NumPy refuses from 2.4 on."""
+    return int(scalar.handle.data.item())
+
+
+def counting(original: Callable[..., None]) -> Callable[..., None]:
+    """The interpreter's patch of Triton's tensors, with ``whole_number`` in it."""
+
+    def patch_tensor(tensor: Any, scope: Any) -> None:
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", whole_number)
+
+    return patch_tensor
+
+
 def interpretable(function: Any) -> Any:
     """``function`` (defined while TRITON_INTERPRET=1) with what the interpreter lacks or does slowly or wrongly."""
     from triton.runtime import interpreter
@@ -168,6 +184,8 @@ def interpretable(function: Any) -> Any:
     interpreter.InterpreterBuilder.create_assert = assertion
     if interpreter.InterpreterBuilder.create_atomic_rmw.__name__ != "apply":
         interpreter.InterpreterBuilder.create_atomic_rmw = atomic(interpreter.InterpreterBuilder.create_atomic_rmw)
+    if interpreter._patch_lang_tensor.__name__ != "patch_tensor":
+        interpreter._patch_lang_tensor = counting(interpreter._patch_lang_tensor)
     interpreter.interpreter_builder.options = interpreter.InterpreterOptions(debug=True, sanitize_overflow=False)
     interpreter.ReduceOps.generic_reduce = tree_reduce
     interpreter.ScanOps.generic_scan = doubling_scan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -317,3 +318,17 @@ def test_a_loss_of_half_floats_is_rounded_once() -> None:
     region = check(lambda x, t, w: F.nll_loss(x, t, weight=w), x, target, weight)
     kernel = launches(region)[0].kernel.source
     assert kernel.count(".to(tl.bfloat16)") == 1
+
+
+def test_loops_end_where_the_interpreters_own_scalars_are_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton 3.6 makes one of an array of one element as NumPy did before 2.4."""
+    from triton.runtime import interpreter
+
+    original = interpreter._patch_lang_tensor
+
+    def of_3_6(tensor: Any, scope: Any) -> None:
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data))
+
+    monkeypatch.setattr(interpreter, "_patch_lang_tensor", of_3_6)
+    check(lambda x: x.sum(1), torch.ones(3, 9000))
