@@ -7,10 +7,7 @@ IR and ``lines`` (where their lines come from), ``sources/N``, ``layouts/N``.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import io
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -22,12 +19,14 @@ import msgspec
 
 from app.lazy import LazyLines, LazyTexts, peek_lines, peek_text
 from app.pieces import decode_report
+from app.places import PlaceError, replaced, told
 from compiler.report import SCHEMA_VERSION, Kernel, Region, Report
 
 if TYPE_CHECKING:
     from app.meter import Meter
 
 FORMAT = "fusescope-session"
+SUFFIX = ".fscope"
 _MANIFEST = "manifest.json"
 _REPORT = "report.msgpack"
 _METER = "meter.json"
@@ -105,30 +104,6 @@ class Session:
         return _read(self._archive, self.path, f"layouts/{self.manifest.layouts.index(region)}")
 
 
-def check_place(path: Path) -> None:
-    """Whether a session could be saved at ``path``, asked before the work that makes it.
-
-    Raises:
-        SessionError: it could not.
-    """
-    if reason := _obstacle(path):
-        raise SessionError(f"{path} cannot be written: {reason}.", "Choose another place.")
-
-
-def _obstacle(path: Path) -> str:
-    """What keeps a file from being written at ``path``; "" for nothing."""
-    folder = path.parent
-    try:
-        if path.exists() and not path.is_file():
-            return _not_a_file(path)
-        if not folder.is_dir():
-            return f"there is no folder {folder}"
-        writable = os.access(folder, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
-        return "" if writable else "permission denied"
-    except OSError as error:  # too long a name, say
-        return (error.strerror or str(error)).lower()
-
-
 def save_session(path: Path, report: Report, layouts: Mapping[str, bytes] | None = None) -> None:
     """Write ``report`` and the regions' encoded layouts to ``path``; a file already there stays whole on failure.
 
@@ -137,27 +112,12 @@ def save_session(path: Path, report: Report, layouts: Mapping[str, bytes] | None
     """
     path = Path(path)
     layouts = layouts or {}
-    # made beside the target, so that the last step is a rename on one file system
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, _not_a_file(path))
-        with open(temporary, "xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        with told(path), replaced(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in _members(report, layouts):
                 archive.writestr(_info(name), data)
-        os.replace(temporary, path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        message = f"{path} cannot be written: {reason}."
-        raise SessionError(message, "Choose another folder; nothing was changed.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def _not_a_file(path: Path) -> str:
-    """What stands where a session should go. A rename over a device (/dev/null) would take the device's place."""
-    return "it is a folder" if path.is_dir() else "it is no regular file"
+    except PlaceError as error:
+        raise SessionError(error.message, error.hint) from error
 
 
 def open_session(path: Path) -> Session:
@@ -258,6 +218,9 @@ def _archive(path: Path) -> zipfile.ZipFile:
         data = path.read_bytes()
     except FileNotFoundError:
         raise SessionError(f"There is no file {path}.", "Check the name, and the folder it is relative to.") from None
+    except IsADirectoryError:
+        hint = "Sessions are files that end in .fscope; 'import FOLDER -o X.fscope' makes one of torch's logs."
+        raise SessionError(f"{path} cannot be read: it is a folder.", hint) from None
     except OSError as error:
         raise SessionError(f"{path} cannot be read: {error.strerror}.", "Check its name and permissions.") from error
     if data[:2] != b"PK":

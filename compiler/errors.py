@@ -45,5 +45,13 @@ def at_node(node: str) -> Iterator[None]:
 
 def sentence(error: BaseException) -> str:
     """An exception in one line: its type, and the first line of what it says."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    said = first_line(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an exception says; "" where it says nothing."""
+    try:
+        return next(iter(str(error).strip().splitlines()), "")
+    except Exception:  # a user's own exception may fail even at that
+        return ""

@@ -193,6 +193,7 @@ class TestPython:
             ("None", "returned nothing"),
             ("torch.ones(2)", "returned a Tensor"),
             ("3", "returned an int,"),
+            ("(lambda f: f())(__import__('asyncio').sleep.__get__(0))", "returned a coroutine,"),
             ("(torch.relu,)", "returned 1 values instead of two"),
             ("(torch.ones(2), (torch.ones(2),))", "returned a Tensor where the model should be"),
             ("(torch.relu, {'x': torch.ones(2)})", "returned example inputs of type dict"),

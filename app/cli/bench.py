@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from contextlib import redirect_stdout
 
-from app.cli.compile import command_error, compile_for, deliver
+from app.cli.compile import compile_for, deliver
 from app.cli.errors import CommandError
-from app.session import check_place
+from app.cli.model_code import run_model_code
+from app.places import check_place
+from app.session import SUFFIX
 from app.worker.measure import measure_modes
-from app.worker.work import explain
 from compiler.targets import local_target
 
 
@@ -20,13 +19,9 @@ def bench_command(options: argparse.Namespace) -> int:
         hint = "Run it on a machine with one, or open a recorded session."
         raise CommandError("This machine has no GPU to measure on.", hint)
     if options.output:
-        check_place(options.output)
+        check_place(options.output, SUFFIX)
     compilation = compile_for(options, "local")
-    try:
-        with redirect_stdout(sys.stderr):
-            measured = measure_modes(compilation, options.modes, options.iterations)
-    except (Exception, SystemExit) as error:
-        raise command_error(explain(error, 0)) from error
+    measured = run_model_code(lambda: measure_modes(compilation, options.modes, options.iterations), options.debug)
     compilation.report.measurements = measured
     deliver(compilation.report, options)
     return 1 if any(m.equal_to_eager is False for m in measured) else 0

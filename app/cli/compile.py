@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
-from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from app.cli.errors import CommandError
+from app.cli.model_code import run_model_code
 from app.cli.show import print_json
 from app.cli.summary import summary
 from app.cli.text import count_text, table
-from app.session import check_place, save_session
-from app.worker.protocol import Compile, Failed, Verify
-from app.worker.work import compile_source, explain, verify_source
+from app.places import check_place
+from app.session import SUFFIX, save_session
+from app.worker.protocol import Compile, Verify
+from app.worker.work import compile_source, verify_source
 from compiler.report import KernelCheck, Report
 from compiler.targets import TARGETS, local_target
 
@@ -31,7 +33,7 @@ def compile_command(options: argparse.Namespace) -> int:
     """Compile, print what became of it, write the session."""
     target = target_named(options.target)
     if options.output:
-        check_place(options.output)  # before minutes of work, not after
+        check_place(options.output, SUFFIX)  # before minutes of work, not after
     report = compile_for(options, target).report
     deliver(report, options)
     return 1 if any(kernel.error for kernel in report.kernels) else 0
@@ -53,11 +55,7 @@ def compile_for(options: argparse.Namespace, target: str) -> Compilation:
         options=dict(options.option),
         allow_unsafe=options.allow_unsafe,
     )
-    try:
-        with redirect_stdout(sys.stderr):  # what the model prints is no part of our output
-            return compile_source(request, _tell_stage)
-    except (Exception, SystemExit) as error:
-        raise command_error(explain(error, 0)) from error
+    return run_model_code(lambda: compile_source(request, _tell_stage), options.debug)
 
 
 def deliver(report: Report, options: argparse.Namespace) -> None:
@@ -69,18 +67,14 @@ def deliver(report: Report, options: argparse.Namespace) -> None:
     if options.output:
         save_session(options.output, report)
         if not options.json:
-            print(f"\nWrote {options.output}; open it with: python main.py {options.output}")
+            print(f"\nWrote {options.output}; open it with: python main.py {shlex.quote(str(options.output))}")
 
 
 def verify_command(options: argparse.Namespace) -> int:
     """Check every group's numbers. Returns 1 where one is out of tolerance."""
     if options.interpret:
         os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported, which nothing has done yet
-    try:
-        with redirect_stdout(sys.stderr):
-            checks = verify_source(_verification(options))
-    except (Exception, SystemExit) as error:
-        raise command_error(explain(error, 0)) from error
+    checks = run_model_code(lambda: verify_source(_verification(options)), options.debug)
     if options.json:
         print(msgspec.json.encode(checks).decode())
     else:
@@ -90,12 +84,6 @@ def verify_command(options: argparse.Namespace) -> int:
 
 def _verification(options: argparse.Namespace) -> Verify:
     return Verify(0, options.source, options.interpret, options.train, dict(options.option), options.dynamic)
-
-
-def command_error(failed: Failed) -> CommandError:
-    """A failure as the command line tells it."""
-    hint = "Add --allow-unsafe if you trust it." if failed.code == "unsafe" else failed.hint
-    return CommandError(failed.message, hint, detail=failed.detail)
 
 
 def target_named(name: str) -> str:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
+import io
 import itertools
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 
 from app.cli.errors import CommandError
 from app.cli.parser import build_parser
+from app.cli.stopping import STATUS, stopped_by_interrupt
+from app.places import PlaceError
 from app.session import SessionError
+from compiler.errors import first_line, sentence
 
 # command -> the module under app.cli and its function
 _COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -39,16 +45,34 @@ _COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
+_PACKAGES = ("torch", "triton", "PySide6", "numpy", "msgspec", "pygments")
 _LONG_WORD = re.compile(r"\S{256,}")  # such a name would hide the sentence around it
+_MOST = 600  # characters of a sentence; what a model raises may be pages long
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]*")
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line. Returns 0, 1 (the model or file is at fault), or 2 (wrong usage).
+    """Run one command line. Returns 0, 1 (the model or file is at fault), 2 (wrong usage) or 130 (Ctrl+C).
 
     Raises:
         SystemExit: from argparse, for --help and wrong usage.
     """
-    options = build_parser().parse_args(with_default_command(arguments))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no µ shows something else in its place
+    parser = build_parser()
+    meant = with_default_command(arguments)
+    if len(meant) > len(arguments) and (fault := _mistyped(arguments)):
+        parser.error(fault)
+    options = parser.parse_args(meant)
+    with stopped_by_interrupt() as stopping:
+        try:
+            return _run_command(options)
+        except KeyboardInterrupt:
+            stopping.say()
+            return STATUS
+
+
+def _run_command(options: argparse.Namespace) -> int:
     module_name, function_name = _COMMANDS[options.command]
     try:
         module = importlib.import_module(f"app.cli.{module_name}")
@@ -56,22 +80,26 @@ def run(arguments: Sequence[str]) -> int:
         status = command(options)
         sys.stdout.flush()
         return status
-    except (CommandError, SessionError) as error:
+    except (CommandError, SessionError, PlaceError) as error:
         return _complain(error, error.message, error.hint, getattr(error, "status", 1), options.debug)
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")[0]
-        if missing not in ("torch", "triton", "PySide6", "numpy"):
-            raise
-        extra = "fusescope[compile]" if missing in ("torch", "triton") else "fusescope"
-        message = f"This needs {missing}, which is not installed."
-        return _complain(error, message, f"pip install '{extra}' adds it.", 1, options.debug)
-    except KeyboardInterrupt:
-        print("fusescope: stopped", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         # the reader of our output (head, less) has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        return _complain(error, *_unexpected(error, options.command), 1, options.debug)
+
+
+def _unexpected(error: Exception, command: str) -> tuple[str, str]:
+    """What stopped a command, and what to do next: what is missing on this machine, or a fault of ours."""
+    package = (getattr(error, "name", "") or "").split(".")[0] if isinstance(error, ImportError) else ""
+    if isinstance(error, ModuleNotFoundError) and package in _PACKAGES:
+        extra = "fusescope[compile]" if package in ("torch", "triton") else "fusescope"
+        return f"This needs {package}, which is not installed.", f"pip install '{extra}' adds it."
+    if package in _PACKAGES:
+        return f"{package} cannot be loaded: {first_line(error)}", "'doctor' says what is missing."
+    hint = "This looks like a fault of Fusescope; --debug shows where."
+    return f"The command '{command}' stopped with {sentence(error)}", hint
 
 
 def with_default_command(arguments: Sequence[str]) -> list[str]:
@@ -83,10 +111,26 @@ def with_default_command(arguments: Sequence[str]) -> list[str]:
     return [*before, "open", *rest]
 
 
+def _mistyped(arguments: Sequence[str]) -> str:
+    """What to say where the first word names no file, but may be meant as a command; "" where that is not so."""
+    word = next((argument for argument in arguments if argument != "--debug"), "")
+    if not _WORD.fullmatch(word) or Path(word).exists():
+        return ""
+    near = difflib.get_close_matches(word, _COMMANDS, 1)
+    return f"there is no command '{word}'" + (f", did you mean '{near[0]}'?" if near else "")
+
+
 def _complain(error: Exception, message: str, hint: str, status: int, debug: bool) -> int:
     if debug:
         print(getattr(error, "detail", "") or traceback.format_exc(), file=sys.stderr)
-    message = _LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-40:]}", message)
+    message = _LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-40:]}", _in_one_line(message))
+    if len(message) > _MOST:
+        message = f"{message[: _MOST - 80]}…{message[-80:]}"
     end = "" if message.endswith((".", "!", "?")) else "."
-    print(f"fusescope: {message}{end} {hint}".rstrip(), file=sys.stderr)
+    print(f"fusescope: {message}{end} {_in_one_line(hint)}".rstrip(), file=sys.stderr)
     return status
+
+
+def _in_one_line(text: str) -> str:
+    """``text`` with what a terminal would obey, as a file's name may have it, spelt out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

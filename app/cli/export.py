@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from pathlib import Path
 
 from app.cli.errors import CommandError
 from app.cli.html import report_html
 from app.cli.show import find_kernel, kernel_text
+from app.places import check_place, write_text
 from app.session import open_session
 from compiler.report import Report
 
@@ -32,14 +32,16 @@ _CSV_COLUMNS = (
 
 def export_command(options: argparse.Namespace) -> int:
     """Write the one thing that was asked for and say where it is."""
-    if options.output and not options.kernel:
+    if options.output and options.kernel is None:
         raise CommandError("-o goes with --kernel only.", "The other forms name their file themselves.", status=2)
-    if options.kernel and not options.output:
+    if options.kernel is not None and not options.output:
         raise CommandError("--kernel needs -o FILE.", "'show --kernel NAME' prints it.", status=2)
+    place = options.html or options.output or options.csv or options.svg
+    check_place(place, *_suffixes(options))
     session = open_session(options.session)
     if options.html:
         write_text(options.html, report_html(session.report))
-    elif options.kernel:
+    elif options.kernel is not None:
         write_text(options.output, kernel_text(find_kernel(session.report, options.kernel), "triton"))
     elif options.csv:
         write_text(options.csv, kernels_csv(session.report))
@@ -47,8 +49,14 @@ def export_command(options: argparse.Namespace) -> int:
         from app.cli.window import write_svg
 
         write_svg(session, options.svg)
-    print(f"Wrote {options.html or options.output or options.csv or options.svg}")
+    print(f"Wrote {place}")
     return 0
+
+
+def _suffixes(options: argparse.Namespace) -> tuple[str, ...]:
+    if options.html:
+        return ".html", ".htm"
+    return (".csv",) if options.csv else (".svg",) if options.svg else (".py",)
 
 
 def kernels_csv(report: Report) -> str:
@@ -79,15 +87,3 @@ def kernels_csv(report: Report) -> str:
             ]
         )
     return text.getvalue()
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write ``text`` as UTF-8.
-
-    Raises:
-        CommandError: the place cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}.", "Choose another folder.") from error

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from contextlib import redirect_stdout
 
-from app.cli.compile import command_error, target_named
+from app.cli.compile import target_named
 from app.cli.errors import CommandError
+from app.cli.model_code import run_model_code
 from app.cli.text import count_text
-from app.worker.minify import minify_source
-from app.worker.work import explain
+from app.places import check_place, write_text
+from app.sources import parse_source
+from app.worker.minify import MinifyResult, minify_source
 
 
 def minify_command(options: argparse.Namespace) -> int:
@@ -19,23 +19,21 @@ def minify_command(options: argparse.Namespace) -> int:
     if options.interpret:
         os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported, which nothing has done yet
     target = target_named(options.target)
-    if not options.output.parent.is_dir():
-        raise CommandError(f"There is no folder {options.output.parent}.", "Give another place with -o.")
-    try:
-        with redirect_stdout(sys.stderr):
-            found = minify_source(
-                options.source,
-                target,
-                accuracy=options.accuracy,
-                interpret=options.interpret,
-                training=options.train,
-            )
-    except (Exception, SystemExit) as error:
-        raise command_error(explain(error, 0)) from error
+    check_place(options.output, ".py")
+    source = run_model_code(lambda: parse_source(options.source), options.debug)
+    if source.path == options.output.resolve():
+        raise CommandError(f"{options.output} is the model itself.", "Give another place with -o.", status=2)
+    found = run_model_code(lambda: _found(options, target), options.debug)
     if found is None:
         what = "gives other numbers than eager" if options.accuracy else "fails to compile"
         print(f"Nothing to minify: no graph of {options.source} {what}.")
         return 0
-    options.output.write_text(found.text, encoding="utf-8")
+    write_text(options.output, found.text)
     print(f"{found.failure}\n{count_text(found.nodes, 'call')} of {found.nodes_before} left, in {options.output}.")
     return 0
+
+
+def _found(options: argparse.Namespace, target: str) -> MinifyResult | None:
+    return minify_source(
+        options.source, target, accuracy=options.accuracy, interpret=options.interpret, training=options.train
+    )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from contextlib import redirect_stdout
 
 import msgspec
 
-from app.cli.compile import DEFAULT_TARGET, command_error, target_named
+from app.cli.compile import DEFAULT_TARGET, target_named
+from app.cli.model_code import run_model_code
 from app.cli.text import count_text, table
 from app.worker.numerics import numerics_of
 from app.worker.protocol import CheckNumerics
-from app.worker.work import explain
 from compiler.report import Numerics
 
 
@@ -26,11 +24,7 @@ def numerics_command(options: argparse.Namespace) -> int:
     request = CheckNumerics(
         0, options.source, target, options.train, options.dynamic, dict(options.option), options.allow_unsafe
     )
-    try:
-        with redirect_stdout(sys.stderr):
-            found = numerics_of(request)
-    except (Exception, SystemExit) as error:
-        raise command_error(explain(error, 0)) from error
+    found = run_model_code(lambda: numerics_of(request), options.debug)
     print(msgspec.json.encode(found).decode() if options.json else _text(found))
     return 0
 

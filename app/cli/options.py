@@ -8,7 +8,7 @@ import textwrap
 import msgspec
 
 from app.cli.errors import CommandError
-from app.worker.work import compiler_options
+from app.worker.options import compiler_options
 from compiler.options import OptionInfo
 
 _WIDTH = 100

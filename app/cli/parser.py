@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +21,15 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's, but a word too many is told by the command that has no use for it."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
 
 
 def build_parser() -> Parser:
@@ -80,7 +90,7 @@ def build_parser() -> Parser:
     what = add.add_mutually_exclusive_group()
     what.add_argument("--json", action="store_true", help="everything but the texts, as JSON")
     what.add_argument("--kernel", metavar="NAME", help="the generated text of one kernel")
-    add.add_argument("--ir", choices=IRS, default="triton", help="which text of the kernel (default: triton)")
+    add.add_argument("--ir", choices=IRS, help="which text of the kernel (default: triton)")
 
     add = command("diff", "compare two sessions: of two compilers, or before and after a change")
     add.add_argument("a", type=Path, metavar="A.fscope", help=_SESSION_HELP)
@@ -106,7 +116,7 @@ def build_parser() -> Parser:
 
     add = command("screenshot", "draw the window with a session, without a display")
     add.add_argument("session", type=Path, metavar="X.fscope", help=_SESSION_HELP)
-    add.add_argument("--view", default="", metavar="NAME", help="the tab in front")
+    add.add_argument("--view", default="graph", metavar="NAME", help="the panel in front (default: graph)")
     add.add_argument("--select", default="", metavar="NAME", help="the group or node to select")
     add.add_argument("--compare", type=Path, metavar="Y.fscope", help="compared with this session, as view 'compare'")
     add.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH", help="in pixels (default: 1600x1000)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 
 from app.cli.errors import CommandError
@@ -11,12 +12,16 @@ from app.cli.summary import summary
 from app.session import open_session
 from compiler.report import Kernel, Report
 
+_NAMED = 12  # kernels in a hint, the most alike first
+
 
 def show_command(options: argparse.Namespace) -> int:
     """Print a session's summary, its JSON, or one kernel's text."""
+    if options.ir and options.kernel is None:
+        raise CommandError("--ir goes with --kernel only.", "Name the kernel whose text you want.", status=2)
     report = open_session(options.session).report
-    if options.kernel:
-        print(kernel_text(find_kernel(report, options.kernel), options.ir))
+    if options.kernel is not None:
+        print(kernel_text(find_kernel(report, options.kernel), options.ir or "triton"))
     elif options.json:
         print_json(report)
     else:
@@ -39,8 +44,10 @@ def find_kernel(report: Report, name: str) -> Kernel:
     group = next((group for region in report.regions for group in region.groups if group.name == name), None)
     kernel = report.kernel(name) or (report.kernel(group.kernel) if group else None)
     if kernel is None:
-        names = ", ".join(kernel.name for kernel in report.kernels) or "none"
-        raise CommandError(f"There is no kernel called '{name}'.", f"The session's kernels: {names}.")
+        names = [kernel.name for kernel in report.kernels]
+        shown = ", ".join(difflib.get_close_matches(name, names, _NAMED, 0) or ["none"])
+        more = f", … ({len(names)} in all)" if len(names) > _NAMED else ""
+        raise CommandError(f"There is no kernel called '{name}'.", f"The session's kernels: {shown}{more}.")
     return kernel
 
 

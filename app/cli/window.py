@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
 from app.cli.errors import CommandError
+from app.places import check_place, replaced, told
 from app.session import Session, open_session
 
 
@@ -18,29 +20,34 @@ def open_app(options: argparse.Namespace) -> int:
         raise CommandError("There is no display to open the window on.", hint)
     from views.app import run
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Qt's loop runs no Python that could raise KeyboardInterrupt
     return run([options.file] if options.file else [])
 
 
 def screenshot(options: argparse.Namespace) -> int:
     """Write a picture of the window with a session."""
+    check_place(options.output, ".png")
     session = open_session(options.session)
+    compare = open_session(options.compare).report if options.compare else None
     _draw_offscreen()
+    from views.screenshot import VIEWS
     from views.screenshot import screenshot as draw
 
+    if options.view not in VIEWS:
+        raise CommandError(f"There is no view called '{options.view}'.", f"Choose of {', '.join(VIEWS)}.", status=2)
     try:
-        draw(
-            session,
-            options.output,
-            view=options.view or "graph",
-            select=options.select,
-            size=options.size,
-            compare=open_session(options.compare).report if options.compare else None,
-            theme=options.theme,
-        )
+        with told(options.output), replaced(options.output) as temporary:
+            draw(
+                session,
+                temporary,
+                view=options.view,
+                select=options.select,
+                size=options.size,
+                compare=compare,
+                theme=options.theme,
+            )
     except ValueError as error:
         raise CommandError(str(error)) from error
-    except OSError as error:
-        raise CommandError(f"{options.output} cannot be written.", "Choose another folder.") from error
     print(f"Wrote {options.output}")
     return 0
 
@@ -49,7 +56,8 @@ def write_svg(session: Session, path: Path) -> None:
     """Draw the first region's whole graph.
 
     Raises:
-        CommandError: the session has no graph, or the place cannot be written.
+        CommandError: the session has no graph.
+        PlaceError: the place cannot be written.
     """
     if not session.report.regions:
         raise CommandError("The session has no region, so there is no graph to draw.")
@@ -64,10 +72,8 @@ def write_svg(session: Session, path: Path) -> None:
     canvas = GraphCanvas(theme=light())
     canvas.resize(application.primaryScreen().size())
     canvas.set_region(region, layout_region(region))
-    try:
-        canvas.to_svg(path)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}.", "Choose another folder.") from error
+    with told(path), replaced(path) as temporary:
+        canvas.to_svg(temporary)
 
 
 def _is_headless() -> bool:

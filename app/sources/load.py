@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -81,6 +82,8 @@ def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tu
     """
     import torch
 
+    if inspect.iscoroutine(returned):
+        returned.close()  # else Python warns that nobody waited for it
     if not isinstance(returned, (tuple, list)):
         what = "nothing" if returned is None else _a(returned)
         raise SourceError(f"{place} returned {what}, not a model with its example inputs.", _EXPECTED)

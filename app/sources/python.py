@@ -14,6 +14,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from app.sources.errors import SourceError
+from compiler.errors import sentence
 
 _USUAL_NAMES = ("model", "build", "main")
 
@@ -174,14 +175,14 @@ def users_fault(error: BaseException, files: Collection[str], place: str, hint: 
     detail = "".join(traceback.format_exception(error))
     if isinstance(error, SystemExit):
         return SourceError(f"{where} called sys.exit({error.code!r}).", "Take the call out.", detail=detail)
-    text = str(error).strip().split("\n")[0]
-    message = f"{where} raised {type(error).__name__}" + (f": {text}" if text else ".")
-    return SourceError(message, hint, detail=detail)
+    return SourceError(f"{where} raised {sentence(error)}", hint, detail=detail)
 
 
 def _run(call: Callable[[], object], file: Path, place: str) -> object:
     """Run the user's code; what it raises becomes one sentence with the user's own line."""
     try:
         return call()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise users_fault(error, [str(file)], place, "Run the file with python itself to debug it.") from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.sources import SourceError, parse_source
 from app.sources.load import load_source
+from app.worker.own_faults import work_on
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def minify_source(
     loaded = load_source(spec, device="cuda" if on_gpu else "cpu")
     model, inputs = to_gpu(loaded.model, tuple(loaded.inputs)) if on_gpu else (loaded.model, tuple(loaded.inputs))
     check = differs(target) if accuracy else crashes(target)
-    found = minify_model(model, inputs, check, training=training or loaded.training)
+    found = work_on(loaded, lambda: minify_model(model, inputs, check, training=training or loaded.training))
     if found is None:
         return None
     command = "verify" if accuracy else "compile"

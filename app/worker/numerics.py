@@ -15,6 +15,8 @@ import msgspec
 from app.sources import SourceError, parse_source
 from app.sources.load import load_source
 from app.worker.client import main_script
+from app.worker.options import check_options
+from app.worker.own_faults import work_on
 from app.worker.protocol import CheckNumerics
 from compiler.report import Numerics
 
@@ -35,13 +37,17 @@ def numerics_of(request: CheckNumerics) -> Numerics:
     except ValueError as error:
         raise SourceError(str(error), code="no_gpu" if request.target == "local" else "source") from error
     loaded = load_source(spec, request.options, request.allow_unsafe, "cuda" if target.local else "cpu")
-    return check_numerics(
-        loaded.model,
-        loaded.inputs,
-        target=target,
-        training=request.training or loaded.training,
-        dynamic=request.dynamic,
-        options=loaded.remaining,
+    check_options("fusescope", loaded)
+    return work_on(
+        loaded,
+        lambda: check_numerics(
+            loaded.model,
+            loaded.inputs,
+            target=target,
+            training=request.training or loaded.training,
+            dynamic=request.dynamic,
+            options=loaded.remaining,
+        ),
     )
 
 

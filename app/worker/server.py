@@ -18,6 +18,7 @@ import msgspec
 
 from app.sources import SourceError
 from app.worker.numerics import numerics_in_child
+from app.worker.options import compiler_options
 from app.worker.protocol import (
     CheckNumerics,
     Command,
@@ -41,7 +42,7 @@ from app.worker.protocol import (
     write_frame,
 )
 from app.worker.run import RunControl, run
-from app.worker.work import compile_source, compiler_options, explain, verify_in_child, verify_source, versions, warm_up
+from app.worker.work import compile_source, explain, verify_in_child, verify_source, versions, warm_up
 from compiler.report import Target
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ class Server:
             command_id = work[0].id if isinstance(work, tuple) else work.id
             try:
                 self._do(work)
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 self._send(explain(error, command_id))
 
     def _read(self) -> None:

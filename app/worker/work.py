@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from app.sources import SourceError, parse_source
-from app.sources.load import LoadedSource, load_source
-from app.sources.python import users_fault
+from app.sources.load import load_source
 from app.worker.client import main_script
+from app.worker.options import check_options
+from app.worker.own_faults import work_on
 from app.worker.paths import make_portable, user_sources
 from app.worker.protocol import Compile, Failed, Verify
-from compiler.errors import CompileError
-from compiler.options import OptionInfo, describe_options, option_hint
+from compiler.errors import CompileError, first_line, sentence
 from compiler.report import KernelCheck, Stage
 
 if TYPE_CHECKING:
@@ -52,11 +52,12 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     began = time.perf_counter()
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, None))
     loaded = load_source(spec, request.options, request.allow_unsafe, "cuda" if target.local else "cpu")
-    _check_options(request.compiler, loaded)
+    check_options(request.compiler, loaded)
     load_ms = (time.perf_counter() - began) * 1e3
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, load_ms))
-    try:
-        compilation = compile_model(
+    compilation = work_on(
+        loaded,
+        lambda: compile_model(
             loaded.model,
             loaded.inputs,
             source=request.source,
@@ -66,12 +67,8 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
             dynamic=request.dynamic,
             options=loaded.remaining,
             on_stage=on_stage,
-        )
-    except CompileError:
-        raise
-    except (Exception, SystemExit):
-        _run_eagerly(loaded)  # a model that fails by itself is told so, with its own line
-        raise
+        ),
+    )
     report = compilation.report
     report.options = dict(request.options)
     report.versions = versions()
@@ -79,46 +76,6 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     report.sources |= user_sources(report, loaded.files)
     make_portable(report)
     return compilation
-
-
-def _check_options(compiler: str, loaded: LoadedSource) -> None:
-    """A misspelt option must not pass for one that had its effect.
-
-    Raises:
-        SourceError: an option that neither the source's function nor the compiler has.
-    """
-    known = [info.name for info in compiler_options(compiler)]
-    unknown = [name for name in loaded.remaining if name not in known]
-    if unknown:
-        names = ", ".join(f"'{name}'" for name in unknown)
-        own = f"The options of {loaded.name}: {', '.join(loaded.parameters)}. " if loaded.parameters else ""
-        hint = own + option_hint(unknown[0], known, compiler)
-        raise SourceError(f"Neither {loaded.name} nor the compiler has an option {names}.", hint)
-
-
-def compiler_options(compiler: str) -> list[OptionInfo]:
-    """The options that ``compiler`` takes, with their texts."""
-    if compiler == "inductor":
-        from compiler.inductor.options import describe_config
-
-        return describe_config()
-    return describe_options()
-
-
-def _run_eagerly(loaded: LoadedSource) -> None:
-    """Call the model as it is.
-
-    Raises:
-        SourceError: it raised; the sentence has the user's line.
-    """
-    import torch
-
-    try:
-        with torch.no_grad():
-            loaded.model(*loaded.inputs)
-    except (Exception, SystemExit) as error:
-        hint = "The model fails by itself, without the compiler: call it with its example inputs to debug it."
-        raise users_fault(error, loaded.files, f"{loaded.name}, called with its example inputs,", hint) from error
 
 
 def verify_source(request: Verify) -> list[KernelCheck]:
@@ -140,15 +97,18 @@ def verify_source(request: Verify) -> list[KernelCheck]:
         raise SourceError(message, "Add --interpret to run them through Triton's interpreter.", code="no_gpu")
     device = "cpu" if request.interpret else "cuda"
     loaded = load_source(spec, request.options, device=device)
-    _check_options("fusescope", loaded)
-    return verify_model(
-        loaded.model,
-        loaded.inputs,
-        source=request.source,
-        interpret=request.interpret,
-        training=request.training or loaded.training,
-        dynamic=request.dynamic,
-        options=loaded.remaining,
+    check_options("fusescope", loaded)
+    return work_on(
+        loaded,
+        lambda: verify_model(
+            loaded.model,
+            loaded.inputs,
+            source=request.source,
+            interpret=request.interpret,
+            training=request.training or loaded.training,
+            dynamic=request.dynamic,
+            options=loaded.remaining,
+        ),
     )
 
 
@@ -191,20 +151,18 @@ def explain(error: BaseException, command_id: int) -> Failed:
         return Failed(command_id, error.message, error.hint, error.detail or detail, error.code)
     if isinstance(error, CompileError):
         return Failed(command_id, str(error), error.hint, detail)
-    first = str(error).strip().split("\n")[0]
     if isinstance(error, SystemExit):
         message = f"The model called sys.exit({error.code!r})."
         return Failed(command_id, message, "Take the call out of the model.", detail)
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         hint = "Use a smaller batch, or close what else uses the memory."
-        return Failed(command_id, f"Out of memory: {first or 'this machine has no more'}", hint, detail)
+        return Failed(command_id, f"Out of memory: {first_line(error) or 'this machine has no more'}", hint, detail)
     if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "triton"):
         message = f"Compiling needs {error.name}, which is not installed."
         return Failed(command_id, message, "pip install 'fusescope[compile]' adds it.", detail)
     if isinstance(error, RecursionError):
         return Failed(command_id, "The model recurses too deeply to be traced.", "", detail)
-    text = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    return Failed(command_id, f"The compiler stopped with {text}", _BUG_HINT, detail, "internal")
+    return Failed(command_id, f"The compiler stopped with {sentence(error)}", _BUG_HINT, detail, "internal")
 
 
 def warm_up() -> None:

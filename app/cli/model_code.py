@@ -1,0 +1,78 @@
+"""Around everything that runs the user's model: our output stays ours, and a fault becomes one sentence."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from types import MappingProxyType
+from typing import TypeVar
+
+from app.cli.errors import CommandError
+from app.worker.work import explain
+
+T = TypeVar("T")
+# Where the window has a button, the command line has a word.
+_HINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "unsafe": "Add --allow-unsafe if you trust it.",
+        "internal": "This looks like a fault of Fusescope or torch; --debug shows the traceback.",
+    }
+)
+# These log an error, with its traceback, and then raise it.
+_TOLD_TWICE = (
+    "torch._subclasses.fake_tensor",
+    "torch._inductor.runtime.triton_heuristics",
+    "torch.fx.experimental.recording",
+)
+
+
+def run_model_code(work: Callable[[], T], debug: bool) -> T:
+    """Do ``work``, which may run the model: what that prints goes to stderr, and what it raises is one sentence.
+
+    With ``debug`` torch also tells of its errors itself.
+
+    Raises:
+        CommandError: in place of everything but KeyboardInterrupt.
+    """
+    try:
+        with _stdout_to_stderr(), nullcontext() if debug else _told_once():
+            return work()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        failed = explain(error, 0)
+        hint = _HINTS.get(failed.code, failed.hint)
+        raise CommandError(failed.message, hint, detail=failed.detail) from error
+
+
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """What Python prints, and what C code and other processes write to file 1: nobody's JSON has it in the middle."""
+    sys.stdout.flush()
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)
+
+
+@contextmanager
+def _told_once() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in _TOLD_TWICE]
+
+    def without_traceback(record: logging.LogRecord) -> bool:
+        return not record.exc_info
+
+    for logger in loggers:
+        logger.addFilter(without_traceback)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(without_traceback)

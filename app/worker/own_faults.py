@@ -1,0 +1,42 @@
+"""A model's own faults, told apart from those of the compiler that ran it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from app.sources import SourceError
+from app.sources.load import LoadedSource
+from app.sources.python import users_fault
+from compiler.errors import CompileError
+
+T = TypeVar("T")
+
+
+def work_on(loaded: LoadedSource, work: Callable[[], T]) -> T:
+    """Do ``work`` with the model. Where that fails and the model fails by itself too, its own fault is told.
+
+    Raises:
+        SourceError: the model raises when it is called; the sentence has the user's line.
+        BaseException: what else ``work`` raises.
+    """
+    try:
+        return work()
+    except (CompileError, SourceError, KeyboardInterrupt):
+        raise
+    except BaseException:
+        _run_eagerly(loaded)
+        raise
+
+
+def _run_eagerly(loaded: LoadedSource) -> None:
+    import torch
+
+    try:
+        with torch.no_grad():
+            loaded.model(*loaded.inputs)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        hint = "The model fails by itself, without the compiler: call it with its example inputs to debug it."
+        raise users_fault(error, loaded.files, f"{loaded.name}, called with its example inputs,", hint) from error
