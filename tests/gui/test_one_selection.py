@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.filters import Filter, FilterKind, choices, kept_of
 from compiler.report import NodeKind
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, settle
 from views.inspector.table import Table
 from views.main_window import MainWindow
 
@@ -82,6 +82,9 @@ def test_hovering_previews_from_every_panel(window: MainWindow, qtbot: QtBot) ->
 
     def expect(nodes: list[str]) -> None:
         qtbot.waitUntil(lambda: bool(hinted) and hinted[-1] == frozenset(nodes), timeout=3_000)
+        marked = workspace.graph.canvas._marks.hinted
+        assert {index.region.nodes[node].name for node in marked} == set(nodes), "the graph shows it"
+        hinted.clear()
 
     table = workspace.units.table
     group = index.region.groups[2]
@@ -93,18 +96,19 @@ def test_hovering_previews_from_every_panel(window: MainWindow, qtbot: QtBot) ->
     chart = panels.roofline.chart
     qtbot.waitUntil(lambda: bool(panels.roofline.table.records.shown), timeout=10_000)
     QTest.mouseMove(chart, chart.position_of(group.name).toPoint())
-    qtbot.waitUntil(lambda: bool(hinted[-1]), timeout=3_000)
+    expect(group.nodes)
     panels.setCurrentWidget(panels.memory)
     qtbot.waitUntil(lambda: bool(panels.memory.map._view.memory.buffers), timeout=10_000)
     buffer = panels.memory.map._view.memory.buffers[0]
     QTest.mouseMove(panels.memory.map, panels.memory.map.buffer_box(buffer.name).center().toPoint())
-    qtbot.waitUntil(lambda: len(hinted[-1]) == 1, timeout=3_000)
+    expect([buffer.node])
     panels.setCurrentWidget(panels.timeline)
     gantt = panels.timeline.gantt
     qtbot.waitUntil(lambda: len(gantt.bands) == 2, timeout=10_000)
+    settle()
     place = next(i for i, event in enumerate(gantt.bands[0].trace.events) if event.unit.endswith(f"/{group.name}"))
     QTest.mouseMove(gantt, gantt.position_of(0, place).toPoint())
-    qtbot.waitUntil(lambda: bool(hinted[-1]), timeout=3_000)
+    expect(group.nodes)
     assert workspace.selection.current == before, "hovering selects nothing"
 
 

@@ -330,6 +330,32 @@ def test_dropped_session_opens(make_window: MakeWindow, qtbot: QtBot, report: Re
         QApplication.sendEvent(window, drop)
 
 
+def test_a_file_dropped_on_a_line_of_text_is_opened_too(
+    make_window: MakeWindow, qtbot: QtBot, report: Report, tmp_path: Path
+) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, report)
+    opened: list[str] = []
+    window.open_path = opened.append
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(tmp_path / "a.fscope"))])
+    mime.setText("file:///a.fscope")  # as file managers say beside
+    copy, no_keys = Qt.DropAction.CopyAction, Qt.KeyboardModifier.NoModifier
+    lines = [line for line in window.findChildren(QLineEdit) if line.isVisible() and line.isEnabled()]
+    assert len(lines) >= 3
+    for line in lines:
+        before = line.text()
+        QApplication.sendEvent(line, QDragEnterEvent(QPoint(2, 2), copy, mime, LEFT, no_keys))
+        QApplication.sendEvent(line, QDropEvent(QPointF(2, 2), copy, mime, LEFT, no_keys))
+        assert line.text() == before
+    assert opened == [str(tmp_path / "a.fscope")] * len(lines)
+    words = QMimeData()
+    words.setText("addmm")
+    QApplication.sendEvent(window.toolbar.search, QDragEnterEvent(QPoint(2, 2), copy, words, LEFT, no_keys))
+    QApplication.sendEvent(window.toolbar.search, QDropEvent(QPointF(2, 2), copy, words, LEFT, no_keys))
+    assert window.toolbar.search.text() == "addmm", "words are typed"
+
+
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 cut short"])
 def test_bad_session_is_one_sentence(
     make_window: MakeWindow, qtbot: QtBot, report: Report, tmp_path: Path, content: bytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.diff import Diff, Status
 from app.diff.kept import kept_of_diff, nodes_shown
@@ -26,6 +26,7 @@ from views.tables.data_table import DataTable
 from views.widgets.basic import ElidedLabel, as_panel, label, push_button
 from views.widgets.empty import Empty
 from views.widgets.segments import Segments
+from views.widgets.text_line import TextLine
 
 _NOTHING = (
     "Compare this report with a session (Compare, With a session…), with what the other compiler makes of the same "
@@ -129,7 +130,7 @@ class ComparePanel(QWidget):
         row.setSpacing(8)
         self.pages = Segments(PAGES, "What to compare")
         self.pages.chosen.connect(self._show_page)
-        self.filter = QLineEdit()
+        self.filter = TextLine()
         self.filter.setPlaceholderText("Filter")
         self.filter.setAccessibleName("Filter the comparison")
         self.filter.setClearButtonEnabled(True)

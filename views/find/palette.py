@@ -20,7 +20,6 @@ from PySide6.QtGui import QFont, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
-    QLineEdit,
     QListView,
     QStyle,
     QStyledItemDelegate,
@@ -33,6 +32,7 @@ from app.finder import Entry, find
 from views.background.jobs import Job
 from views.look.theme import Theme, mix
 from views.widgets.basic import label
+from views.widgets.text_line import TextLine
 
 _WIDTH, _ROW, _ROWS = 640, 40, 9
 _AT_ONCE = 3000  # entries that are searched in a fraction of a frame
@@ -125,7 +125,7 @@ class Palette(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(6)
-        self.line = QLineEdit()
+        self.line = TextLine()
         self.line.setPlaceholderText(_HINT)
         self.line.setAccessibleName(_HINT)
         self.line.setClearButtonEnabled(True)

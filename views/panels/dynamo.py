@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.filtered import KeptLines, kept_lines
 from app.filters import Kept
@@ -16,6 +16,7 @@ from views.tables.data_table import Column, DataTable, Record
 from views.widgets.basic import as_panel, label
 from views.widgets.rows import Finding, FindingList
 from views.widgets.segments import Segments
+from views.widgets.text_line import TextLine
 
 _PAGES = {"breaks": "Graph breaks", "guards": "Guards", "recompiles": "Recompiles"}
 _THINGS = {"breaks": "graph break", "guards": "guard", "recompiles": "recompilation"}
@@ -50,7 +51,7 @@ class DynamoPanel(QWidget):
         self.pages.chosen.connect(self.show_page)
         head.addWidget(self.pages)
         head.addStretch()
-        self.filter = QLineEdit()
+        self.filter = TextLine()
         self.filter.setPlaceholderText("Filter by kind, check, line")
         self.filter.setAccessibleName("Filter guards and recompiles")
         self.filter.setClearButtonEnabled(True)

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
-    QLineEdit,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTreeView,
@@ -25,6 +24,7 @@ from views.tables.record_model import STAND_OFF
 from views.tables.table_menu import add_table_menu
 from views.widgets.basic import as_panel, label
 from views.widgets.empty import Empty
+from views.widgets.text_line import TextLine
 
 _LEAST, _BYTES, _REGION = 200, 100, 220  # pixels: pairs and reasons at least, bytes, regions at most
 _RULE, _INDENT, _PAD = 26, 46, 14  # before a rule, before a pair, around every text
@@ -60,7 +60,7 @@ class RefusalsPanel(QWidget):
         column.setSpacing(6)
         head = QHBoxLayout()
         head.setSpacing(12)
-        self.filter = QLineEdit()
+        self.filter = TextLine()
         self.filter.setPlaceholderText("Filter by node, op, rule, reason")
         self.filter.setAccessibleName("Filter refusals")
         self.filter.setClearButtonEnabled(True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPixmap
-from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.unit_errors import error_text
 from compiler.report import ExternCall, Group
@@ -17,6 +17,7 @@ from views.selection.index import RegionIndex, Unit
 from views.tables.data_table import Column, DataTable, Record, Swatch
 from views.tables.table_menu import csv_text
 from views.widgets.basic import as_panel
+from views.widgets.text_line import TextLine
 
 _COLUMNS = [
     Column("#", 30, True, "Position in the schedule", is_muted=True),
@@ -57,7 +58,7 @@ class UnitsPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 10, 6, 4)
         column.setSpacing(8)
-        self.filter = QLineEdit()
+        self.filter = TextLine()
         self.filter.setPlaceholderText("Filter by name, op, kind, reason")
         self.filter.setAccessibleName("Filter groups and extern calls")
         self.filter.setClearButtonEnabled(True)

@@ -11,6 +11,7 @@ from compiler.report import Report, Target
 from views.look.icons import icon
 from views.look.theme import Theme
 from views.widgets.basic import Choice, icon_button, push_button, recolor
+from views.widgets.text_line import TextLine
 
 _TARGET_TIP = "The GPU that code is generated for"
 _SUGGESTIONS_WIDTH = 260  # pixels: the longest example is wider than the line in a small window
@@ -38,7 +39,7 @@ class Toolbar(QToolBar):
         self._wanted_target = ""
         self.addWidget(icon_button("home", "Start page, and back (Ctrl+H)", self.home_requested.emit, theme))
         self.addWidget(icon_button("open", "Open (Ctrl+O)", self.open_requested.emit, theme))
-        self.source = QLineEdit()
+        self.source = TextLine()
         self.source.setPlaceholderText("example:gpt2, model.py:function, model.pt2")
         self.source.setAccessibleName("Source to compile")
         self.source.setToolTip("example:NAME, FILE.py[:function], FILE.pt2 or package.module:function (Ctrl+L)")
@@ -74,7 +75,7 @@ class Toolbar(QToolBar):
         spacer = QWidget()
         spacer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.addWidget(spacer)
-        self.search = QLineEdit()
+        self.search = TextLine()
         self.search.setPlaceholderText("Search the graph")
         self.search.setAccessibleName("Search the graph")
         self.search.setToolTip("Find nodes by name, op or module; Enter goes to the next match (Ctrl+F)")
