@@ -155,7 +155,7 @@ def test_filter_and_sort_of_the_table(make_window: MakeWindow, qtbot: QtBot, rep
     show(qtbot, window, report)
     model = window.workspace.units.table.model()
     qtbot.keyClicks(window.workspace.units.filter, "extern")
-    columns = {model.headerData(i, Qt.Orientation.Horizontal): i for i in range(model.columnCount())}
+    columns = {model.headerData(i, Qt.Orientation.Horizontal).strip(): i for i in range(model.columnCount())}
     kinds = {model.index(row, columns["Kind"]).data() for row in range(model.rowCount())}
     assert kinds == {"extern"}
     assert model.rowCount() == len(report.regions[0].extern_calls)
