@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import numpy as np
 import pytest
 from PySide6.QtGui import QColor
 
@@ -71,3 +72,18 @@ def test_colours_of_an_overlay_are_mixed_once(theme: Theme) -> None:
     palette = CanvasPalette(theme)
     assert palette.node(RAMP + 1) is palette.node(RAMP + 1)
     assert palette.group(RAMP + 1) is palette.group(RAMP + 1)
+
+
+@both_themes
+def test_groups_that_look_alike_are_drawn_at_once(theme: Theme) -> None:
+    palette = CanvasPalette(theme)
+    colors = np.array([-1, 0, 1, GROUP_COLORS, GROUP_COLORS + 1, RAMP + 1, CATEGORY], np.int32)
+    numbers = palette.group_inks(colors)
+    assert [palette.group(int(number)) for number in numbers] == [palette.group(int(color)) for color in colors]
+    assert numbers[1] == numbers[3]
+    assert numbers[2] == numbers[4]
+    assert len(set(numbers.tolist())) == 5
+    classes = np.array([PLAIN, EXTERN, GROUPED, GROUPED + GROUP_COLORS, GROUPED + 1, RAMP, CATEGORY + 1], np.int32)
+    numbers = palette.node_inks(classes)
+    assert [palette.node(int(number)) for number in numbers] == [palette.node(int(kind)) for kind in classes]
+    assert len(set(numbers.tolist())) == 6

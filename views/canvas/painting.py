@@ -104,7 +104,7 @@ class ScenePainter:
             return
         rects = self._group_rects.fill(scene.group_rect[groups])
         round_corners = scale >= SCALE_SMOOTH and len(groups) <= _MOST_ROUND
-        colors = scene.group_color[groups]
+        colors = self.palette.group_inks(scene.group_color[groups])
         for color in np.unique(colors):
             ink = self.palette.group(int(color))
             chosen = [rects[i] for i in np.flatnonzero(colors == color)]
@@ -218,7 +218,7 @@ class ScenePainter:
     def _paint_nodes(self, painter: QPainter, nodes: Indices, scale: float) -> None:
         scene = self.scene
         # Texts are written after all boxes, so that pens and fonts change once per class.
-        inks = scene.node_ink[nodes]
+        inks = self.palette.node_inks(scene.node_ink[nodes])
         rects = self._rects.fill(scene.node_rect[nodes])
         boxes = scale >= SCALE_SMOOTH and len(nodes) <= _MOST_ROUND
         for number in np.unique(inks):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtGui import QColor
 
 from app.overlays import LEVELS
@@ -130,6 +132,15 @@ class CanvasPalette:
                 self._groups_of_overlay[color] = self._overlay_group(color)
             return self._groups_of_overlay[color]
         return self._groups[color % len(self._groups)] if color >= 0 else self.extern_box
+
+    def group_inks(self, colors: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Groups' colour numbers with one number for each ink, so that what looks alike is drawn at once."""
+        return np.where((colors >= 0) & (colors < RAMP), colors % len(self._groups), colors)
+
+    def node_inks(self, classes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The same for classes of nodes."""
+        grouped = (classes >= GROUPED) & (classes < RAMP)
+        return np.where(grouped, GROUPED + (classes - GROUPED) % len(self._nodes), classes)
 
     def _ink(
         self, fill: QColor, border: QColor, far: QColor, text: QColor | None = None, muted: QColor | None = None

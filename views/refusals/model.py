@@ -78,6 +78,8 @@ class RefusalsModel(QAbstractItemModel):
 
     def set_kept(self, kept: dict[str, Kept] | None) -> None:
         """Only pairs with a node that the filters leave, by region; None for all."""
+        if kept is self._kept:
+            return
         self._kept = kept
         self._arrange()
 
