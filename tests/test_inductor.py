@@ -28,6 +28,7 @@ from compiler.inductor.kernels import launches_in
 from compiler.inductor.lines import LineTags
 from compiler.inductor.patching import replaced
 from compiler.inductor.run import InductorRun, code_only, inductor_backend
+from compiler.inductor.skips import skip_rule
 from compiler.pipeline import compile_model
 from compiler.targets import TARGETS, cpu_target, resolve
 from tests.inductor_checks import shape_of
@@ -209,6 +210,26 @@ def test_a_written_input_leads_to_the_line_that_writes_it() -> None:
     (region,) = compile_model(step, inputs, source="s", target=TARGET, compiler="inductor").report.regions
     lines = {reason.node: reason.source and reason.source.code for reason in region.cuda_graph.skip_reasons}
     assert lines == {"arg0_1": "x.add_(y)", "arg1_1": "y.index_add_(0, torch.arange(4), x[:4])"}
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        ("cpu ops", "cpu_op"),
+        ("DeviceCopy ops", "device_copy"),
+        ("cross-device ops", "device_copy"),
+        ("Conditional ops", "control_flow"),
+        ("Switch ops", "control_flow"),
+        ("unbacked binding ops", "data_dependent_shape"),
+        ("CUDAGraph-unsafe custom ops", "incompatible_op"),
+        ("custom partition op: my.op", "incompatible_op"),
+        ("dynamic shape ops", "dynamic_shape"),
+        ("something new", "other"),
+    ],
+)
+def test_every_reason_to_split_has_its_rule(words: str, rule: str) -> None:
+    """The words of torch 2.11 to 2.15."""
+    assert skip_rule(words) == rule
 
 
 def test_sizes_that_only_data_tell() -> None:

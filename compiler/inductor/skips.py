@@ -21,6 +21,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("cpu device", "cpu_op"),
     ("cpu ops", "cpu_op"),
     ("devicecopy", "device_copy"),
+    ("cross-device", "device_copy"),  # from torch 2.15 on
     ("multiple device", "several_devices"),
     ("mutated inputs", "mutated_input"),
     ("input mutation", "mutated_input"),
@@ -29,6 +30,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("unsafe custom op", "incompatible_op"),
     ("custom partition op", "incompatible_op"),
     ("conditional", "control_flow"),
+    ("switch ops", "control_flow"),  # from torch 2.14 on
     ("unbacked", "data_dependent_shape"),
     ("dynamic shape", "dynamic_shape"),
     ("symbolic shape", "dynamic_shape"),
