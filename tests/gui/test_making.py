@@ -161,3 +161,14 @@ def test_nothing_large_is_left_to_import_when_the_panels_are_made() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert [name for name in done.stdout.split() if name.startswith(("views", "app", "numpy"))] == []
+
+
+def test_patterns_that_colour_code_are_there_before_a_code_is() -> None:
+    code = (
+        "from views.background.warm_up import import_anywhere\nimport_anywhere()\nimport re\n"
+        "re.compile = re._compile = None\nfrom views.code.python_tokens import python_line_spans\n"
+        "from views.code.tokens import line_spans\n"
+        "print(*python_line_spans('x = 1', '', 5), *line_spans('ptx', 'mov.u32 %r1, 7;', 15))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "number" in done.stdout

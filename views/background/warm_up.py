@@ -13,8 +13,9 @@ from PySide6.QtWidgets import QScrollArea
 _ANYWHERE = (
     "numpy", "numpy.ma", "app.layout.module_layouts", "app.layout.group_tree", "app.overlays", "app.cones",
     "app.finder", "app.statistics", "app.memory_plan", "app.capture_check", "app.source_heat", "app.program_lines",
-    "app.diff",
+    "app.diff", "views.code.python_tokens",
 )  # fmt: skip
+_LEVELS = ("ttir", "ttgir", "llir", "ptx", "sass")
 # classes of Qt are made, with their enums, when they are first named: each of these takes less than a frame
 _IN_TURNS = (
     "views.selection.index", "views.canvas.curves", "views.canvas.scene", "views.canvas.palette",
@@ -30,9 +31,15 @@ _IN_TURNS = (
 
 
 def import_anywhere() -> None:
-    """Import what knows no Qt, on any thread."""
+    """Import what knows no Qt, and make the patterns that code is coloured by, on any thread."""
     for name in _ANYWHERE:
         importlib.import_module(name)
+    from views.code.python_tokens import python_line_spans
+    from views.code.tokens import line_spans
+
+    python_line_spans("", "", 0)
+    for level in _LEVELS:
+        line_spans(level, "", 0)
 
 
 def import_in_turns() -> Iterator[None]:
