@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
@@ -13,6 +13,7 @@ from views.background.turns import finished
 from views.look.theme import light
 from views.panels.dynamo import DynamoPanel
 from views.tables.data_table import DataTable
+from views.widgets.rows import Finding, FindingList
 from views.window.bottom_panel import BottomPanel
 
 LEFT = Qt.MouseButton.LeftButton
@@ -83,3 +84,17 @@ def test_thousands_of_guards_are_filtered(qtbot: QtBot) -> None:
 def test_the_panel_says_that_nothing_broke(qtbot: QtBot) -> None:
     panel = shown(qtbot, report(guards=[Guard("n == 2", "EQUALS_MATCH")]))
     assert "Dynamo captured the whole model in one graph." in texts(panel.dynamo)
+
+
+def test_rows_that_are_there_already_stay(qtbot: QtBot) -> None:
+    """A panel that is told of report, filters and region one after the other makes its rows once."""
+    found = FindingList("Findings", light())
+    qtbot.addWidget(found)
+    found.set_findings([Finding("info", "one"), Finding("error", "two")])
+    rows = found.rows()
+    found.set_findings([Finding("info", "one"), Finding("error", "two")])
+    assert found.rows() == rows
+    found.set_findings([], "Nothing.")
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    assert found.rows() == []
+    assert [label.text() for label in found.findChildren(QLabel)] == ["Nothing."]

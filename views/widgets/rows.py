@@ -109,9 +109,10 @@ class FindingList(QScrollArea):
         self._fill()
 
     def set_findings(self, findings: list[Finding], empty: str = "") -> None:
-        """Show these, or ``empty`` where there are none."""
-        self._findings, self._empty = findings, empty
-        self._fill()
+        """Show these, or ``empty`` where there are none; rows that are there already stay as they are."""
+        if (findings, empty) != (self._findings, self._empty) or self.widget() is None:
+            self._findings, self._empty = findings, empty
+            self._fill()
 
     def _fill(self) -> None:
         page = QWidget()
