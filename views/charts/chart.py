@@ -203,7 +203,7 @@ def draw_axes(
     painter.drawLine(int(box.left()), int(box.bottom()), int(box.right()), int(box.bottom()))
     painter.setPen(theme.muted)
     if titles[0]:
-        where = QRectF(box.left(), box.bottom() + 17, box.width(), 16)
+        where = QRectF(box.left() - LEFT, box.bottom() + 17, box.width() + LEFT, 16)  # a plot may be narrower than it
         painter.drawText(where, Qt.AlignmentFlag.AlignRight, titles[0])
     if titles[1]:
         painter.drawText(QRectF(box.left() - 80, box.top() - 25, 74, 16), Qt.AlignmentFlag.AlignRight, titles[1])
