@@ -112,6 +112,20 @@ def test_hovering_previews_from_every_panel(window: MainWindow, qtbot: QtBot) ->
     assert workspace.selection.current == before, "hovering selects nothing"
 
 
+def test_a_dot_and_a_row_of_the_roofline_select(window: MainWindow, qtbot: QtBot) -> None:
+    workspace, panel = window.workspace, window.workspace.panels.roofline
+    window.workspace.panels.setCurrentWidget(panel)
+    qtbot.waitUntil(lambda: bool(panel.table.records.shown), timeout=10_000)
+    settle()
+    dot, row = (group.name for group in workspace.index.region.groups[2:4])
+    qtbot.mouseClick(panel.chart, LEFT, pos=panel.chart.position_of(dot).toPoint())
+    assert workspace.selection.current.unit == dot
+    place = panel.table.records.index(panel.table.records.row_of(row), 0)
+    panel.table.scrollTo(place)
+    qtbot.mouseClick(panel.table.viewport(), LEFT, pos=panel.table.visualRect(place).center())
+    assert workspace.selection.current.unit == row
+
+
 def test_filters_are_found_by_typing_and_shown_as_chips(window: MainWindow, qtbot: QtBot) -> None:
     workspace, index = window.workspace, window.workspace.index
     assert not window.filters.isVisible()

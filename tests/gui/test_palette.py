@@ -87,6 +87,27 @@ def test_enter_waits_for_what_was_typed_among_many(qtbot: QtBot) -> None:
     assert chosen == [], "Escape takes the Enter back"
 
 
+def test_what_is_gathered_meanwhile_is_what_was_asked_for(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    with qtbot.waitSignal(window.report_shown, timeout=20_000):
+        window.open_report(lab_report(120), "example:gpt2")
+    finder = window.finder
+    shift = Qt.KeyboardModifier.ShiftModifier
+    for key, modifiers, kind, other in (
+        (Qt.Key.Key_F, CTRL | shift, "filter", "group"),
+        (Qt.Key.Key_K, CTRL, "group", "filter"),
+    ):
+        qtbot.waitUntil(lambda: finder._job is None, timeout=10_000)
+        finder.set_report(window.session.report)  # as when another one is opened
+        qtbot.keyClick(window, key, modifiers)
+        assert finder._job is not None
+        qtbot.waitUntil(lambda: finder._job is None, timeout=10_000)
+        kinds = {entry.kind for entry in finder.palette.results.entries}
+        assert kind in kinds
+        assert other not in kinds
+        qtbot.keyClick(finder.palette.line, Qt.Key.Key_Escape)
+
+
 def test_commands_before_there_is_a_report(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     with qtbot.waitActive(window):

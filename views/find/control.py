@@ -34,6 +34,7 @@ class FindControl(QObject):
         self._theme = theme
         self._found: list[Entry] = []
         self._filters: list[Entry] = []
+        self._among: Callable[[], list[Entry]] = list  # what the palette asks for
         self._job: Job | None = None
         self._palette: Palette | None = None
 
@@ -70,18 +71,19 @@ class FindControl(QObject):
 
     def open(self) -> None:
         """Ask."""
-        self.palette.open([*self._commands(), *self._found])
+        self._among = lambda: [*self._commands(), *self._found]
+        self.palette.open(self._among())
 
     def open_filters(self) -> None:
         """Ask for a filter to put on the stack."""
-        self.palette.open(self._filters, "Show only an op, dtype, module, group, or what takes some time")
+        self._among = lambda: self._filters
+        self.palette.open(self._among(), "Show only an op, dtype, module, group, or what takes some time")
 
     def _gathered(self, made: tuple[list[Entry], list[Entry]]) -> None:
         self._job = None
-        found, self._filters = made
-        self._found = found
+        self._found, self._filters = made
         if self._palette is not None and self._palette.isVisible():
-            self._palette.set_entries([*self._commands(), *found])
+            self._palette.set_entries(self._among())
 
     def _commands(self) -> list[Entry]:
         """Every action that can be done now, panels among them, and every theme."""
