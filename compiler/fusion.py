@@ -113,7 +113,6 @@ class _Partitioner:
         self.returned |= {ref.name for ref in program.outputs if isinstance(ref, ScalarRef)}
         self.bytes: dict[str, int] = {}
         self.group_of: dict[int, FusionGroup] = {}
-        self.members: dict[int, FusionGroup] = {}  # id(group) -> group
         for position, step in enumerate(self.steps):
             if isinstance(step, Loop):
                 self._add_loop(position, step)
@@ -260,33 +259,9 @@ class _Partitioner:
         self._check_scans(host, guest, mapping)
         self._check_overwritten(host, guest, mapping)
         self._check_cycle(a, b)
-        maps = [{var: substitute(expr, mapping) for var, expr in old.items()} if old else {} for old in guest.maps]
-        for index, loop in enumerate(guest.loops):
-            if not maps[index]:
-                maps[index] = {v: mapping[v] for v in (*loop.xvars, *loop.rvars)}
-        host_maps = list(host.maps)
-        both = sorted(
-            [*zip(host.steps, host.loops, host_maps, strict=True), *zip(guest.steps, guest.loops, maps, strict=True)],
-            key=lambda item: item[0],
-        )
-        merged = FusionGroup(
-            [loop for _, loop, _ in both],
-            [m for _, _, m in both],
-            host.xvars,
-            host.rvars,
-            [s for s, _, _ in both],
-            a.saved_bytes + b.saved_bytes + saved,
-            [*a.rules, *b.rules, "vertical" if vertical else "horizontal"],
-            {name: list(indices) for name, indices in host.reads.items()},
-            dict(host.writes),
-            {**host.scattered, **guest.scattered},
-            {**host.overwritten, **guest.overwritten},
-        )
-        for name, indices in guest.reads.items():
-            known = merged.reads.setdefault(name, [])
-            known.extend(i for i in (substitute(i, mapping) for i in indices) if i not in known)
-        for name, index in guest.writes.items():
-            merged.writes[name] = substitute(index, mapping)
+        merged = _joined(host, guest, mapping)
+        merged.saved_bytes = a.saved_bytes + b.saved_bytes + saved
+        merged.rules = [*a.rules, *b.rules, "vertical" if vertical else "horizontal"]
         for step in merged.steps:
             self.group_of[step] = merged
 
@@ -468,6 +443,32 @@ class _Partitioner:
                     heapq.heappush(ready, target)
         assert len(order) == len(units), "the groups depend on each other in a circle"
         return order
+
+
+def _joined(host: FusionGroup, guest: FusionGroup, mapping: Mapping) -> FusionGroup:
+    """Both groups' loops in the program's order, in the host's variables; ``mapping`` takes the guest's to those."""
+    maps = [{var: substitute(expr, mapping) for var, expr in own.items()} for own in guest.maps]
+    for loop, own in zip(guest.loops, maps, strict=True):
+        if not own:
+            own.update({v: mapping[v] for v in (*loop.xvars, *loop.rvars)})
+    both = [*zip(host.steps, host.loops, host.maps, strict=True), *zip(guest.steps, guest.loops, maps, strict=True)]
+    steps, loops, maps_of = zip(*sorted(both, key=lambda member: member[0]), strict=True)
+    reads = {name: list(indices) for name, indices in host.reads.items()}
+    for name, indices in guest.reads.items():
+        known = reads.setdefault(name, [])
+        known.extend(i for i in (substitute(i, mapping) for i in indices) if i not in known)
+    writes = {**host.writes, **{name: substitute(index, mapping) for name, index in guest.writes.items()}}
+    return FusionGroup(
+        list(loops),
+        list(maps_of),
+        host.xvars,
+        host.rvars,
+        list(steps),
+        reads=reads,
+        writes=writes,
+        scattered={**host.scattered, **guest.scattered},
+        overwritten={**host.overwritten, **guest.overwritten},
+    )
 
 
 def group_values(group: FusionGroup) -> list[tuple[Loop, Value, Expr]]:

@@ -112,10 +112,10 @@ for _name in (
     "log10 exp2 sigmoid lgamma"
 ).split():
     _register([getattr(aten, _name)], KIND.INT_TO_FLOAT, _primitive(_name))
-for _name in "atan2".split():
+for _name in "atan2 copysign".split():
     _register([getattr(aten, _name)], KIND.INT_TO_FLOAT, _primitive(_name))
-for _name in "hypot copysign nextafter".split():
-    _register([getattr(aten, _name)], KIND.INT_TO_FLOAT if _name == "copysign" else KIND.DEFAULT, _primitive(_name))
+for _name in "hypot nextafter".split():
+    _register([getattr(aten, _name)], KIND.DEFAULT, _primitive(_name))
 for _name in "lt le gt ge eq ne".split():
     _register([getattr(aten, _name)], KIND.ALWAYS_BOOL, _primitive(_name))
 _register([prims.ne], KIND.ALWAYS_BOOL, _primitive("ne"))
@@ -143,16 +143,15 @@ for _name in "floor ceil trunc".split():
     _register([getattr(aten, _name)], KIND.DEFAULT, _if_float(_name))
 _register([aten.fix], KIND.DEFAULT, _if_float("trunc"))
 _register([aten.round.default], KIND.DEFAULT, _round_to)
-_register(
-    [aten.isnan],
-    KIND.ALWAYS_BOOL,
-    lambda dtype, x: op("isnan", torch.bool, x) if dtype.is_floating_point else const(False, torch.bool),
-)
-_register(
-    [aten.isinf],
-    KIND.ALWAYS_BOOL,
-    lambda dtype, x: op("isinf", torch.bool, x) if dtype.is_floating_point else const(False, torch.bool),
-)
+
+
+def _true_of_floats(name: str) -> Body:
+    """A question whose answer is no for every whole number."""
+    return lambda dtype, x: op(name, torch.bool, x) if dtype.is_floating_point else const(False, torch.bool)
+
+
+for _name in "isnan isinf".split():
+    _register([getattr(aten, _name)], KIND.ALWAYS_BOOL, _true_of_floats(_name))
 _register([aten.reciprocal], KIND.INT_TO_FLOAT, lambda dtype, x: divide(dtype, const(1, dtype), x))
 _register([aten.square], KIND.DEFAULT, lambda dtype, x: op("mul", dtype, x, x))
 _register([aten.alias_copy, aten.lift_fresh_copy, prims.clone], KIND.DEFAULT, lambda dtype, x: x)
@@ -481,20 +480,16 @@ def gelu_backward(scope: Scope, gradient: Lazy, x: Lazy, approximate: str = "non
     return elementwise(scope, body, KIND.DEFAULT, (gradient, x))
 
 
-def _gated_gradient(body: Body, *ops: Any) -> None:
-    _register(list(ops), KIND.DEFAULT, body)
-
-
-_gated_gradient(
-    lambda dtype, g, y: op("mul", dtype, g, op("sub", dtype, const(1, dtype), op("mul", dtype, y, y))),
-    aten.tanh_backward,
-)
-_gated_gradient(
-    lambda dtype, g, y: op("mul", dtype, g, op("mul", dtype, y, op("sub", dtype, const(1, dtype), y))),
-    aten.sigmoid_backward,
-)
-
-
 _register(
-    [torch.ops.prims.fma], KIND.DEFAULT, lambda dtype, a, b, c: op("add", dtype, op("mul", dtype, a, b), c)
+    [aten.tanh_backward],
+    KIND.DEFAULT,
+    lambda dtype, g, y: op("mul", dtype, g, op("sub", dtype, const(1, dtype), op("mul", dtype, y, y))),
+)
+_register(
+    [aten.sigmoid_backward],
+    KIND.DEFAULT,
+    lambda dtype, g, y: op("mul", dtype, g, op("mul", dtype, y, op("sub", dtype, const(1, dtype), y))),
+)
+_register(
+    [prims.fma], KIND.DEFAULT, lambda dtype, a, b, c: op("add", dtype, op("mul", dtype, a, b), c)
 )  # Triton joins the two again
