@@ -8,7 +8,6 @@ beside wall time, because other work on the machine lengthens the latter.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter, process_time
@@ -22,6 +21,7 @@ from app.layout import GraphLayout, layout_region
 from app.layout.module_layouts import ModuleLayouts
 from app.overlays import LEVELS, Overlay
 from compiler.report import Region
+from tests.benchmarks.result_file import run
 from tests.fake_reports import transformer_region
 from views.canvas.camera import Camera, fitted
 from views.canvas.canvas import GraphCanvas
@@ -119,4 +119,4 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(value) for value in sys.argv[1:]] or [1_000, 10_000, 50_000])
+    run(main, (1_000, 10_000, 50_000), "canvas", table=int(os.environ.get("QT_SCALE_FACTOR") == "2"))

@@ -8,7 +8,6 @@ machine does not count.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from time import thread_time
@@ -19,6 +18,7 @@ import numpy as np
 from PySide6.QtWidgets import QApplication
 
 from compiler.report import Kernel
+from tests.benchmarks.result_file import run
 from views.code.kernel import KernelPanel
 from views.look.theme import light
 
@@ -106,4 +106,4 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(value) for value in sys.argv[1:]] or [2_000, 20_000, 100_000])
+    run(main, (2_000, 20_000, 100_000), "code_view")

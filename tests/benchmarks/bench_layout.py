@@ -7,13 +7,13 @@ thread and waits for nothing, so on an idle machine both are the same.
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from collections.abc import Callable
 from time import perf_counter, process_time
 
 from app.layout import GraphLayout, LayoutCancelled, layout_region
 from compiler.report import Region
+from tests.benchmarks.result_file import run
 from tests.fake_reports import backward_region, transformer_region
 
 RUNS = 5
@@ -94,4 +94,4 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(value) for value in sys.argv[1:]] or [1_000, 10_000, 50_000])
+    run(main, (1_000, 10_000, 50_000), "layout")

@@ -9,7 +9,6 @@ the tree and the layouts of all boxes are made anew for each of them, and the la
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from time import perf_counter, process_time
 
@@ -22,6 +21,7 @@ from app.layout.folding import Folding
 from app.layout.group_tree import build_group_tree
 from app.layout.module_layouts import ModuleLayouts
 from compiler.report import Region, Report
+from tests.benchmarks.result_file import run
 from tests.fake_reports import H100, backward_region, transformer_region
 from views.canvas.module_scene import ModuleScene
 from views.graph.panel import GraphPanel
@@ -177,4 +177,4 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(value) for value in sys.argv[1:]] or [1_000, 10_000, 50_000])
+    run(main, (1_000, 10_000, 50_000), "modules")
