@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import run, show
+from app.cli.parser import build_parser
 from app.places import PlaceError, check_place, replaced, write_text
 from app.session import save_session
 from app.sources import SourceError
@@ -141,6 +142,10 @@ class TestWords:
         self, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert fails(capsys, *arguments, status=2).startswith(sentence)
+
+    @pytest.mark.parametrize("command", ["compile", "bench", "verify", "numerics", "minify"])
+    def test_what_a_hint_says_to_add_can_be_added(self, command: str) -> None:
+        assert build_parser().parse_args([command, "x.pt2", "--allow-unsafe"]).allow_unsafe
 
     def test_a_view_that_there_is_none_of(self, session: Path, capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ("screenshot", str(session), "-o", str(session.with_suffix(".png")), "--view", "nope")

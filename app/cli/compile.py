@@ -83,7 +83,8 @@ def verify_command(options: argparse.Namespace) -> int:
 
 
 def _verification(options: argparse.Namespace) -> Verify:
-    return Verify(0, options.source, options.interpret, options.train, dict(options.option), options.dynamic)
+    chosen = dict(options.option)
+    return Verify(0, options.source, options.interpret, options.train, chosen, options.dynamic, options.allow_unsafe)
 
 
 def target_named(name: str) -> str:

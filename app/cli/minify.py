@@ -35,5 +35,10 @@ def minify_command(options: argparse.Namespace) -> int:
 
 def _found(options: argparse.Namespace, target: str) -> MinifyResult | None:
     return minify_source(
-        options.source, target, accuracy=options.accuracy, interpret=options.interpret, training=options.train
+        options.source,
+        target,
+        accuracy=options.accuracy,
+        interpret=options.interpret,
+        training=options.train,
+        allow_unsafe=options.allow_unsafe,
     )

@@ -20,7 +20,7 @@ class MinifyResult:
 
 
 def minify_source(
-    source: str, target_name: str, *, accuracy: bool, interpret: bool, training: bool
+    source: str, target_name: str, *, accuracy: bool, interpret: bool, training: bool, allow_unsafe: bool
 ) -> MinifyResult | None:
     """The smallest graph of the source that still fails; None where nothing fails.
 
@@ -45,7 +45,7 @@ def minify_source(
     except ValueError as error:
         raise SourceError(str(error)) from error
     on_gpu = target.local and not interpret
-    loaded = load_source(spec, device="cuda" if on_gpu else "cpu")
+    loaded = load_source(spec, allow_unsafe=allow_unsafe, device="cuda" if on_gpu else "cpu")
     model, inputs = to_gpu(loaded.model, tuple(loaded.inputs)) if on_gpu else (loaded.model, tuple(loaded.inputs))
     check = differs(target) if accuracy else crashes(target)
     found = work_on(loaded, lambda: minify_model(model, inputs, check, training=training or loaded.training))

@@ -63,6 +63,7 @@ class Verify(msgspec.Struct, tag="verify"):
     training: bool = False
     options: dict[str, str] = {}
     dynamic: bool = False
+    allow_unsafe: bool = False
 
 
 class CheckNumerics(msgspec.Struct, tag="check_numerics"):

@@ -96,7 +96,7 @@ def verify_source(request: Verify) -> list[KernelCheck]:
         message = "This machine has no GPU to run the kernels on."
         raise SourceError(message, "Add --interpret to run them through Triton's interpreter.", code="no_gpu")
     device = "cpu" if request.interpret else "cuda"
-    loaded = load_source(spec, request.options, device=device)
+    loaded = load_source(spec, request.options, request.allow_unsafe, device)
     check_options("fusescope", loaded)
     return work_on(
         loaded,
@@ -121,6 +121,7 @@ def verify_in_child(request: Verify) -> list[KernelCheck]:
     command = [sys.executable, str(main_script()), "verify", request.source, "--interpret", "--json"]
     command += ["--train"] if request.training else []
     command += ["--dynamic"] if request.dynamic else []
+    command += ["--allow-unsafe"] if request.allow_unsafe else []
     command += [part for name, value in request.options.items() for part in ("--option", f"{name}={value}")]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
