@@ -294,3 +294,18 @@ def test_the_roofline_says_how_many_units_are_hidden(make_window: MakeWindow, qt
     every = len(window.workspace.index.points)
     told = f"{every - 1} of {every} units are hidden by the filters."
     qtbot.waitUntil(lambda: panel._facts.text().startswith(told), timeout=10_000)
+
+
+def test_where_filters_hide_everything_that_is_what_is_said(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = opened(make_window, qtbot, lab_report(200))
+    workspace = window.workspace
+    panel, table = workspace.panels.roofline, workspace.units.table
+    in_front(window, panel)
+    filtered(window, qtbot, Filter(FilterKind.OP, "aten.nowhere.default"))
+    every = len(workspace.index.points)
+    told = f"{every} of {every} units are hidden by the filters."
+    qtbot.waitUntil(lambda: panel._facts.text() == told, timeout=10_000)
+    assert table.records.rowCount() == 0
+    assert table.empty_text == "The filters hide every group and extern call."
+    qtbot.keyClicks(workspace.units.filter, "add")
+    assert table.empty_text == "No group or extern call has all of these words."

@@ -104,7 +104,8 @@ def _make(index: RegionIndex) -> _Made:
     if target.bandwidth_gbs:
         text = facts_text(found, target.title)
     if index.kept is not None:
-        text = f"{hidden_text(len(index.points) - len(found), len(index.points), 'unit')} {text}"
+        hidden = hidden_text(len(index.points) - len(found), len(index.points), "unit")
+        text = f"{hidden} {text}" if found or not index.points else hidden
     return _Made(cloud(found, index.group_colors), target, text, records)
 
 

@@ -40,6 +40,8 @@ _AT_ONCE = 400  # rows that are made within a frame; more are made off the GUI t
 
 _NONE = "There is no group and no extern call."
 _NONE_SUCH = "No group or extern call has all of these words."
+_ALL_HIDDEN = "The filters hide every group and extern call."
+
 
 class UnitsPanel(QWidget):
     """Filter box over the table."""
@@ -64,8 +66,8 @@ class UnitsPanel(QWidget):
         self.filter.setClearButtonEnabled(True)
         column.addWidget(self.filter)
         self.table = _UnitsDataTable("Groups and extern calls", _COLUMNS, swatch_column=_NAME)
-        self.table.set_empty_text(_NONE)
-        self.filter.textChanged.connect(lambda text: self.table.set_empty_text(_NONE_SUCH if text.strip() else _NONE))
+        self.filter.textChanged.connect(self._explain_none)
+        self._explain_none()
         self.table.verticalHeader().setDefaultSectionSize(26)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         self.table.setColumnHidden(_ERROR, True)
@@ -82,6 +84,7 @@ class UnitsPanel(QWidget):
     def set_region(self, index: RegionIndex | None) -> None:
         """Show the units of another region; where they were measured, those first that waste most."""
         self._index = index
+        self._explain_none()
         measured = index is not None and any(point.time.measured for point in index.points.values())
         self._fill()
         if measured != self._by_waste:
@@ -114,6 +117,12 @@ class UnitsPanel(QWidget):
     def show_unit(self, name: str) -> None:
         """Make ``name`` the current row, without the signal."""
         self.table.show_target(name)
+
+    def _explain_none(self) -> None:
+        """What an empty table says: who left nothing."""
+        filtered = self._index is not None and self._index.kept is not None
+        none = _ALL_HIDDEN if filtered else _NONE
+        self.table.set_empty_text(_NONE_SUCH if self.filter.text().strip() else none)
 
     def _fill(self) -> None:
         index, theme = self._index, self._theme
