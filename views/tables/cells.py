@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QTableView
@@ -69,9 +71,11 @@ class RecordCells(QStyledItemDelegate):
         found = self._model.longest(number)
         if not found:
             return 0
+        if self._model.columns[number].is_figure:
+            found = re.sub(r"\d", "8", found)  # another of so many digits may be wider
         begin = _SWATCH + _AFTER_SWATCH if number == self._swatch_column else 0
         begin += metrics.horizontalAdvance(STAND_OFF) if self._model.stands_off[number] else 0
-        texts = (*found, self._model.columns[number].title)
+        texts = (found, self._model.columns[number].title)
         return begin + max(metrics.horizontalAdvance(text) for text in texts) + 2 * _PAD + 2
 
     def hover(self, row: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
@@ -14,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from views.tables.sorting import sort_rows
 
 Index = QModelIndex | QPersistentModelIndex
-_LOOKED_AT, _ENOUGH = 20_000, 8  # records from which the room is known that texts need, of these the longest few
+_LOOKED_AT = 10_000  # records from which the room is known that texts need
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class RecordModel(QAbstractTableModel):
         ]
         self.shown: list[Record] = []  # as sorted and filtered
         self._all: list[Record] = []
-        self._longest: dict[int, list[str]] = {}  # by column
+        self._longest: list[str] = []  # of each column, once they were asked for
         self._order = (-1, Qt.SortOrder.AscendingOrder)
         self._words: list[str] = []
         self._text_of: Callable[[Record], str] = _texts
@@ -74,7 +73,7 @@ class RecordModel(QAbstractTableModel):
     def set_records(self, records: list[Record], text_of: Callable[[Record], str] | None = None) -> None:
         """Show other records, sorted and filtered as before. ``text_of`` is what the filter looks in."""
         self.beginResetModel()
-        self._all, self._texts, self._longest = records, None, {}
+        self._all, self._texts, self._longest = records, None, []
         self._text_of = text_of or _texts
         self._arrange()
         self.endResetModel()
@@ -92,13 +91,12 @@ class RecordModel(QAbstractTableModel):
         if column >= 0:
             sort_rows(self, self.shown, lambda record: _key(record.values[column]), order)
 
-    def longest(self, column: int) -> list[str]:
-        """A few of the longest texts of a column, shown or not; of very many records, of the first."""
-        if column not in self._longest:
-            texts = [record.texts[column] for record in self._all[:_LOOKED_AT]]
-            most = max(map(len, texts), default=0)
-            self._longest[column] = list(islice((text for text in texts if len(text) == most), _ENOUGH))
-        return self._longest[column]
+    def longest(self, column: int) -> str:
+        """The longest text of a column, shown or not; of very many records, of the first. "" without records."""
+        if not self._longest:  # of all columns at once, for it is asked at once
+            texts = zip(*[record.texts for record in self._all[:_LOOKED_AT]], strict=True)
+            self._longest = [max(of_column, key=len) for of_column in texts]
+        return self._longest[column] if self._longest else ""
 
     def row_of(self, target: str) -> int:
         """The row of the record with this target, or -1 where none is shown."""
