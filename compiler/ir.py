@@ -180,20 +180,29 @@ def tag(root: Value, fx_node: str) -> None:
 
 
 def rewrite(
-    root: Value, mapping: Mapping[LoopVar, Expr], memo: dict[int, Value], load: Callable[[Load], Value] | None = None
+    root: Value,
+    mapping: Mapping[LoopVar, Expr],
+    memo: dict[int, Value],
+    load: Callable[[Load], Value] | None = None,
+    reduce: Callable[[Reduce], Value] = lambda reduce: reduce,
 ) -> Value:
-    """``root`` with loop variables replaced; ``load`` may replace a rewritten Load by another value.
+    """``root`` with loop variables replaced; ``load`` may replace a rewritten Load by another value, ``reduce`` a
+    rewritten Reduce.
 
     ``memo`` maps ``id`` of an old value to the new one and may be shared by calls with the same mapping.
     """
     for value in walk(root):
         if id(value) not in memo:
-            memo[id(value)] = _rewrite_one(value, mapping, memo, load)
+            memo[id(value)] = _rewrite_one(value, mapping, memo, load, reduce)
     return memo[id(root)]
 
 
 def _rewrite_one(
-    value: Value, mapping: Mapping[LoopVar, Expr], memo: dict[int, Value], load: Callable[[Load], Value] | None
+    value: Value,
+    mapping: Mapping[LoopVar, Expr],
+    memo: dict[int, Value],
+    load: Callable[[Load], Value] | None,
+    reduce: Callable[[Reduce], Value],
 ) -> Value:
     if isinstance(value, Op):
         args = tuple(memo[id(arg)] for arg in value.args)
@@ -202,7 +211,7 @@ def _rewrite_one(
     if isinstance(value, Reduce):
         rvars = tuple(dict.fromkeys(v for r in value.rvars for v in _variables(mapping.get(r, r))))
         place = substitute(value.position, mapping) if value.position is not None else None
-        return Reduce(value.dtype, value.kind, memo[id(value.value)], rvars, place, origin=value.origin)
+        return reduce(Reduce(value.dtype, value.kind, memo[id(value.value)], rvars, place, origin=value.origin))
     if isinstance(value, Scan):
         rvar = mapping.get(value.rvar, value.rvar)
         assert isinstance(rvar, LoopVar), "a scan runs along one loop"

@@ -15,6 +15,7 @@ import sympy
 
 from compiler.codegen.domain import Access, Axis, Domain, choose_domain
 from compiler.codegen.helpers import HELPERS, with_dependencies
+from compiler.codegen.one_hot import sum_of_one_hot
 from compiler.codegen.reduction import ReductionPrinter
 from compiler.codegen.values import Store, all_symbols
 from compiler.fusion import FusionGroup, group_values
@@ -116,7 +117,8 @@ class _Printer(ReductionPrinter):
             parts = covered.values() if loop.into else [index]  # a scatter's index need not show all its points
             element = any(part.free_symbols & set(group.rvars) for part in parts)
             index = substitute(index, domain.mapping)
-            stores.append(Store(loop.buffer, rewrite(value, domain.mapping, memo), index, element))
+            value = rewrite(value, domain.mapping, memo, reduce=sum_of_one_hot)
+            stores.append(Store(loop.buffer, value, index, element))
         self.limit = options.persistent_inner if domain.inner else options.persistent_outer
         persistent = domain.r is not None and (short or _fits(domain.r.numel, self.limit))
         super().__init__(domain, stores, persistent)

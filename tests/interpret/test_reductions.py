@@ -191,6 +191,35 @@ def test_a_split_reduction_with_a_prologue_and_neighbours() -> None:
     check(lambda x, y: [((x - y) ** 2).mean(), (x * y).sum()], x, y)
 
 
+@pytest.mark.parametrize("columns", [50, DEFAULTS.persistent_inner + 100])
+def test_a_sum_of_a_row_with_one_number_takes_no_pass_over_it(columns: int) -> None:
+    def gradient(logits: Tensor, place: Tensor, weight: Tensor) -> list[Tensor]:
+        hot = torch.where(torch.arange(columns) == place, -1.0, 0.0) * weight
+        return [hot - logits.exp() * hot.sum(1, keepdim=True), hot.sum(1)]
+
+    # The first and the last place, and two that are none; what is multiplied by zero is not always zero.
+    place = torch.tensor([0, columns - 1, -100, columns, 7, 7])[:, None]
+    weight = torch.tensor([0.5, -2.0, 3.0, 3.0, math.inf, math.nan])[:, None]
+    region = check(gradient, torch.randn(6, columns) / 8, place, weight)
+    (launch,) = launches(region)
+    assert "tl.sum" not in launch.kernel.source
+    assert "tl.reduce" not in launch.kernel.source
+
+
+def test_a_sum_of_rows_with_more_than_one_number_is_summed() -> None:
+    place = torch.tensor([0, 49, -100, 50, 7, 7])[:, None]
+
+    def hot(place: Tensor, other: float = 0.0) -> Tensor:
+        return torch.where(torch.arange(50) == place, -1.0, other)
+
+    for weight in (torch.randn(6, 50), torch.randn(50)):
+        region = check(lambda w, p: (hot(p) * w).sum(1), weight, place)
+        assert "tl.sum" in launches(region)[0].kernel.source
+    check(lambda p: hot(p, 0.5).sum(1), place)
+    check(lambda p: hot(p).sum(0), place)
+    check(lambda p: hot(p).sum(), place)
+
+
 def test_several_reductions_of_one_row_share_a_kernel() -> None:
     region = check(lambda x: [x.sum(1), x.amax(1), (x * x).sum(1)], torch.randn(64, 200))
     assert len(launches(region)) == 1
