@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from app.cli.errors import CommandError
 from app.cli.parser import build_parser
-from app.cli.stopping import STATUS, stopped_by_interrupt
 from app.places import PlaceError
 from app.session import SessionError
 from compiler.errors import first_line, sentence
@@ -64,12 +63,11 @@ def run(arguments: Sequence[str]) -> int:
     if len(meant) > len(arguments) and (fault := _mistyped(arguments)):
         parser.error(fault)
     options = parser.parse_args(meant)
-    with stopped_by_interrupt() as stopping:
-        try:
-            return _run_command(options)
-        except KeyboardInterrupt:
-            stopping.say()
-            return STATUS
+    try:
+        return _run_command(options)
+    except KeyboardInterrupt:
+        print("fusescope: stopped", file=sys.stderr)
+        return 130
 
 
 def _run_command(options: argparse.Namespace) -> int:

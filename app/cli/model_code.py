@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from types import MappingProxyType
@@ -38,7 +40,7 @@ def run_model_code(work: Callable[[], T], debug: bool) -> T:
         CommandError: in place of everything but KeyboardInterrupt.
     """
     try:
-        with _stdout_to_stderr(), nullcontext() if debug else _told_once():
+        with _ended_by_interrupt(), _stdout_to_stderr(), nullcontext() if debug else _told_once():
             return work()
     except KeyboardInterrupt:
         raise
@@ -46,6 +48,21 @@ def run_model_code(work: Callable[[], T], debug: bool) -> T:
         failed = explain(error, 0)
         hint = _HINTS.get(failed.code, failed.hint)
         raise CommandError(failed.message, hint, detail=failed.detail) from error
+
+
+@contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Ctrl+C ends the process at once, as it does a program that knows nothing of signals. KeyboardInterrupt would wait
+    for the end of what C++ compiles, for seconds, and a model's code may catch it. Nothing of ours is half done here.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
