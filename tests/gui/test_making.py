@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.worker.protocol import Ready
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import ROOT, MakeWindow
+from tests.gui.conftest import ROOT, MakeWindow, settle
 from views.background import warm_up
 from views.background.jobs import Job, uncollected
 from views.background.turns import Making, finished, in_a_turn, is_waiting
@@ -29,6 +29,7 @@ def three_steps(done: list[int]) -> Generator[None, None, str]:
 
 
 def test_a_turn_does_one_step(qtbot: QtBot) -> None:
+    settle()  # a window of an earlier test may still wait for its turn
     done: list[int] = []
     parent = QObject()
     making = Making(three_steps(done), parent)
