@@ -289,6 +289,29 @@ def test_names_do_not_count_and_operations_do() -> None:
     assert "the index" not in plain(ONE, "add_1")
 
 
+SETTINGS = """\
+@pointwise(triton_meta={'device': DeviceProperties(type='cuda', cc=90)}, inductor_meta={'kernel_name': 'add_1',
+    'backend_hash': 'A7', 'num_load': 1})
+"""
+
+
+def test_a_kernels_number_and_its_machine_are_no_difference(report: Report) -> None:
+    other = copy_of(report)
+    first, second = report.kernels[:2], other.kernels[:2]
+    for kernel in (*first, *second):
+        kernel.source = SETTINGS.replace("add_1", kernel.name) + kernel.source
+    new = f"{second[0].name}_7"
+    for group in other.regions[0].groups:
+        group.kernel = new if group.kernel == second[0].name else group.kernel
+    second[0].source = second[0].source.replace(second[0].name, new).replace("cc=90", "cc=80").replace("A7", "B3")
+    second[0].name = new
+    second[1].source = second[1].source.replace("'num_load': 1", "'num_load': 2").replace("A7", "B3")
+    found = compare(report, other).kernels
+    assert [kernel.status for kernel in found[:2]] == [Status.SAME, Status.CHANGED]
+    assert "'num_load': 2" in found[1].text
+    assert "backend_hash" not in found[1].text
+
+
 def test_kernels_of_the_same_groups_are_compared(report: Report) -> None:
     other = copy_of(report)
     first, second = other.kernels[:2]

@@ -51,9 +51,9 @@ def _pairs(
     alike: dict[str, list[str]] = defaultdict(list)
     for kernel in b:
         if kernel.name not in taken:
-            alike[renamed(kernel.source)].append(kernel.name)
+            alike[_code(kernel)].append(kernel.name)
     for kernel in a:
-        if kernel.name not in pairs and (names := alike.get(renamed(kernel.source))):
+        if kernel.name not in pairs and (names := alike.get(_code(kernel))):
             pairs[kernel.name] = names.pop(0)
     return pairs
 
@@ -67,7 +67,7 @@ def _compare(a: Kernel, b: Kernel) -> KernelDiff:
     for name in dict.fromkeys((*a.config, *b.config)):
         if a.config.get(name) != b.config.get(name) and name not in ("num_warps", "num_stages"):
             changes.append(Change(name, a.config.get(name), b.config.get(name)))
-    if a.source != b.source and renamed(a.source) != renamed(b.source):
+    if a.source != b.source and _code(a) != _code(b):
         return KernelDiff(Status.CHANGED, a.name, b.name, changes, unified(a, b))
     return KernelDiff(Status.FIGURES if changes else Status.SAME, a.name, b.name, changes)
 
@@ -84,9 +84,19 @@ def unified(a: Kernel, b: Kernel) -> str:
     return "\n".join(lines)
 
 
+def _code(kernel: Kernel) -> str:
+    """What two kernels have in common where only names and the machine differ."""
+    return renamed(plain(kernel.source, kernel.name))
+
+
 def plain(source: str, name: str) -> str:
-    """The source with the kernel's name as "kernel", and without comments, blank lines and trailing space."""
+    """The source with the kernel's name as "kernel", and without comments, blank lines and trailing space.
+
+    What Inductor writes beside a kernel of the machine that compiled it is left out: the target is told by itself, and
+    the hash of its compiler says nothing that the code below does not.
+    """
     text = re.sub(rf"\b{re.escape(name)}\b", "kernel", source) if name else source
+    text = _MACHINE.sub("", text)
     lines = (re.sub(r"\s*#(?![^'\"]*['\"]).*$", "", line).rstrip() for line in text.splitlines())
     return "\n".join(line for line in lines if line)
 
@@ -119,5 +129,6 @@ def renamed(source: str) -> str:
     return " ".join(parts)
 
 
+_MACHINE = re.compile(r"'backend_hash': '[^']*',? ?|(?<=DeviceProperties\()[^()]*(?=\))")
 _SILENT = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER})
 _KEPT: frozenset[str] = frozenset({"tl", "triton", "libdevice", "language", "float", "int", "range", "min", "max"})
