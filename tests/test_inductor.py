@@ -132,6 +132,29 @@ def test_refusals_map_to_two_nodes(report: r.Report) -> None:
         assert len({(x.a, x.b, x.detail) for x in region.refusals}) == len(region.refusals)
 
 
+def test_refusals_of_a_value_that_two_kernels_compute() -> None:
+    def columns_and_rows(x: Tensor, y: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        both = (x @ w).relu() + y
+        return both.sum(0).relu(), torch.softmax(both, -1)
+
+    inputs = (torch.randn(128, 256), torch.randn(128, 256), torch.randn(256, 256))
+    made = compile_model(columns_and_rows, inputs, source="both", target=TARGET, compiler="inductor")
+    (region,) = made.report.regions
+    first, second = region.groups
+    assert set(first.nodes) & set(second.nodes), "the addition is computed in both"
+    home = {node: unit.name for unit in (second, first, *region.extern_calls) for node in unit.nodes}
+    apart = [x for x in region.refusals if x.rule is not r.RefusalRule.EXTERN]
+    assert {frozenset((home[x.a], home[x.b])) for x in apart} == {frozenset((first.name, second.name))}
+    # both read the product and y, in another order: that they share nothing would be wrong
+    assert {x.rule for x in apart} == {r.RefusalRule.ACCESS_MISMATCH}
+    assert all("both use" in x.detail for x in apart)
+    size = 128 * 256 * 4
+    assert {x.bytes_lost for x in apart} == {2 * size}
+    calls = [x for x in region.refusals if x.rule is r.RefusalRule.EXTERN]
+    assert {home[x.b] for x in calls} == {first.name, second.name}, "each of its readers is named by a node of its own"
+    assert [x.bytes_lost for x in calls] == [size, size], "the product is written for the other in any case"
+
+
 def test_scheduler_nodes_end_in_units(report: r.Report) -> None:
     for region, nodes in regions(report):
         names = {u.name for u in [*region.groups, *region.extern_calls]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -293,6 +294,10 @@ def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r
     """
     owner = {member: unit for unit in units for member in unit.facts.members}
     position = {name: i for i, name in enumerate(by_name)}
+    own = _own_nodes(units)
+    sizes = {n.name: n.outputs[0].bytes for n in by_name.values() if n.outputs} | {
+        b.name: b.bytes for b in facts.buffers
+    }
     found: dict[tuple[str, str, str], r.Refusal] = {}
     said: set[frozenset[str]] = set()
     for fact in facts.refusals:
@@ -300,16 +305,22 @@ def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r
         if first is None or second is None or first is second or not first.nodes or not second.nodes:
             continue
         said.add(frozenset((first.name, second.name)))
-        a, b = _closest(first, second, by_name, position)
+        a, b = _closest(own[first.name], own[second.name], by_name, position)
         if a == b:
             continue
         key = (first.name, second.name, fact.words)
         if key not in found:
-            found[key] = r.Refusal(a, b, rule_of(fact.words), fact.words, fact.bytes)
+            rule, detail, lost = rule_of(fact.words), fact.words, fact.bytes
+            if rule is r.RefusalRule.NO_SHARED_DATA and fact.common:
+                # Inductor says so of whatever two nodes do not read at the same index in the same loops
+                rule = r.RefusalRule.ACCESS_MISMATCH
+                detail = f"{fact.words} at the same index; both use {', '.join(fact.common)}"
+                lost = min(sum(sizes.get(n, 0) for n in fact.common), first.facts.bytes, second.facts.bytes)
+            found[key] = r.Refusal(a, b, rule, detail, lost)
     for first, second, moved in _neighbours(units, facts):
         if frozenset((first.name, second.name)) in said or not first.nodes or not second.nodes:
             continue
-        a, b = _closest(first, second, by_name, position)
+        a, b = _closest(own[first.name], own[second.name], by_name, position)
         if a == b:
             continue
         if first.launch is None or second.launch is None:
@@ -322,25 +333,41 @@ def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r
     return list(found.values())
 
 
+def _own_nodes(units: Sequence[_Unit]) -> dict[str, list[str]]:
+    """Unit -> the nodes that it computes first, or all of its nodes where it only computes some anew.
+
+    A node that several units compute is the first one's, as it is in the window: it cannot tell which other was meant.
+    """
+    taken: set[str] = set()
+    own: dict[str, list[str]] = {}
+    for unit in units:
+        own[unit.name] = [n for n in unit.nodes if n not in taken] or unit.nodes
+        taken.update(unit.nodes)
+    return own
+
+
 def _closest(
-    first: _Unit, second: _Unit, by_name: Mapping[str, r.Node], position: Mapping[str, int]
+    first: Sequence[str], second: Sequence[str], by_name: Mapping[str, r.Node], position: Mapping[str, int]
 ) -> tuple[str, str]:
     """A node of each, in the graph's order: those joined by an edge where some are; the same twice if there is just
     one."""
     for one, other in ((first, second), (second, first)):
-        members = set(one.nodes) - set(other.nodes)
-        for name in other.nodes:
+        members = set(one) - set(other)
+        for name in other:
             producer = next((i for i in by_name[name].inputs if i in members), None)
-            if producer is not None and name not in one.nodes:
+            if producer is not None and name not in one:
                 return producer, name
-    a = next((n for n in reversed(first.nodes) if n not in second.nodes), first.nodes[-1])
-    b = next((n for n in second.nodes if n != a), second.nodes[0])
+    a = next((n for n in reversed(first) if n not in second), first[-1])
+    b = next((n for n in second if n != a), second[0])
     return (a, b) if position[a] <= position[b] else (b, a)
 
 
 def _neighbours(units: Sequence[_Unit], facts: GraphFacts) -> list[tuple[_Unit, _Unit, int]]:
-    """Units of which the second reads what the first writes, and the bytes that go through memory for it."""
+    """Units of which the second reads what the first writes, and the bytes that go through memory for it alone: the
+    write stays where somebody else reads it too."""
     size = {b.name: b.bytes for b in facts.buffers}
+    readers = Counter(buffer for unit in units for buffer in set(unit.facts.reads))
+    returned = set(facts.outputs)
     writer = {b: unit for unit in units for b in unit.facts.writes}
     through: dict[tuple[str, str], tuple[_Unit, _Unit, int]] = {}
     for unit in units:
@@ -348,8 +375,9 @@ def _neighbours(units: Sequence[_Unit], facts: GraphFacts) -> list[tuple[_Unit, 
             maker = writer.get(buffer)
             if maker is None or maker is unit:
                 continue
+            ways = 2 if readers[buffer] == 1 and buffer not in returned else 1
             known = through.get((maker.name, unit.name), (maker, unit, 0))
-            through[maker.name, unit.name] = (maker, unit, known[2] + size.get(buffer, 0))
+            through[maker.name, unit.name] = (maker, unit, known[2] + ways * size.get(buffer, 0))
     return list(through.values())
 
 

@@ -44,6 +44,7 @@ class RefusalFacts:
     second: tuple[str, ...]
     words: str
     bytes: int = 0
+    common: tuple[str, ...] = ()  # buffers that both read or write
 
 
 @dataclass
@@ -194,7 +195,7 @@ class _Watcher:
         for (first, second, words), (a, b) in self._pairs.items():
             if {group.get(m) for m in first} & {group.get(m) for m in second}:
                 continue  # fused later on, by another way
-            self.facts.refusals.append(RefusalFacts(first, second, words, shared_bytes(a, b)))
+            self.facts.refusals.append(RefusalFacts(first, second, words, shared_bytes(a, b), common_buffers(a, b)))
         self._pairs.clear()
         self._asking.clear()
         return nodes
@@ -480,6 +481,12 @@ def shared_bytes(a: Any, b: Any) -> int:
         return static_int(a.scheduler.score_fusion_memory(a, b))
     except Exception:  # a heuristic of Inductor's that does not know this pair: no figure rather than a wrong one
         return 0
+
+
+def common_buffers(a: Any, b: Any) -> tuple[str, ...]:
+    """Buffers that two scheduler nodes both read or write, in whatever order of their elements."""
+    first, second = ({d.name for d in (*n.read_writes.reads, *n.read_writes.writes)} for n in (a, b))
+    return tuple(sorted(first & second))
 
 
 def buffer_bytes(buffer: Any) -> Any:
