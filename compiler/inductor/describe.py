@@ -308,14 +308,14 @@ def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r
         a, b = _closest(own[first.name], own[second.name], by_name, position)
         if a == b:
             continue
-        key = (first.name, second.name, fact.words)
-        if key not in found:
-            rule, detail, lost = rule_of(fact.words), fact.words, fact.bytes
-            if rule is r.RefusalRule.NO_SHARED_DATA and fact.common:
-                # Inductor says so of whatever two nodes do not read at the same index in the same loops
-                rule = r.RefusalRule.ACCESS_MISMATCH
-                detail = f"{fact.words} at the same index; both use {', '.join(fact.common)}"
-                lost = min(sum(sizes.get(n, 0) for n in fact.common), first.facts.bytes, second.facts.bytes)
+        rule, detail, lost = rule_of(fact.words), fact.words, fact.bytes
+        if rule is r.RefusalRule.NO_SHARED_DATA and fact.common:
+            # Inductor says so of whatever two nodes do not read at the same index in the same loops
+            rule = r.RefusalRule.ACCESS_MISMATCH
+            detail = f"{fact.words} at the same index; both use {', '.join(fact.common)}"
+            lost = min(sum(sizes.get(n, 0) for n in fact.common), first.facts.bytes, second.facts.bytes)
+        key = (a, b, fact.words)  # whichever of the two Inductor tried first
+        if key not in found or lost > found[key].bytes_lost:
             found[key] = r.Refusal(a, b, rule, detail, lost)
     for first, second, moved in _neighbours(units, facts):
         if frozenset((first.name, second.name)) in said or not first.nodes or not second.nodes:
@@ -329,7 +329,7 @@ def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r
         else:
             rule = r.RefusalRule.NO_REASON_RECORDED
             detail = "Inductor recorded no reason for this pair"
-        found[first.name, second.name, detail] = r.Refusal(a, b, rule, detail, moved)
+        found[a, b, detail] = r.Refusal(a, b, rule, detail, moved)
     return list(found.values())
 
 
