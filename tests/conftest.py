@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,13 +29,20 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[INTERPRETED].stop()
 
 
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Random inputs are the same in every run and order. A test that does without torch does not load it for this."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
+
+
 @pytest.fixture
-def fresh_dynamo() -> Iterator[None]:
-    """Nothing that Dynamo compiled before or after is met, and random inputs are the same in every run."""
+def fresh_dynamo(same_numbers: None) -> Iterator[None]:
+    """Nothing that Dynamo compiled before or after is met."""
     import torch
 
     torch._dynamo.reset()
-    torch.manual_seed(0)
+    torch.manual_seed(0)  # where this test is the first to load torch
     yield
     torch._dynamo.reset()
 

@@ -56,7 +56,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_numbers_and_output_strides_stay(name: str) -> None:
+    """In float64: what a library sums in another order in another layout is then far below what is allowed."""
     function, inputs = CASES[name]
+    inputs = tuple(value.double() for value in inputs)
     graph = capture(function, *inputs)
     rewritten = channels_last(graph)
     rewritten.graph.lint()
