@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from app.settings import Settings
 from app.worker.client import WorkerClient
+from compiler.report import Report
 from views.background.turns import is_waiting
 from views.main_window import MainWindow
 from views.window.dialogs import Dialogs
@@ -101,6 +102,12 @@ def make_window(qtbot: QtBot, answers: Answers, monkeypatch: pytest.MonkeyPatch)
         answers.leave = "discard"
         window.close()
         window.deleteLater()
+
+
+def open_laid_out(qtbot: QtBot, window: MainWindow, report: Report) -> None:
+    """Open the report as a session of GPT-2, and wait until its graph is laid out."""
+    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
+        window.open_report(report, "example:gpt2")
 
 
 def settle() -> None:

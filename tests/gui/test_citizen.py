@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.settings import Settings, load_settings, save_settings
 from tests.fake_runs import lab_report
-from tests.gui.conftest import Answers, MakeWindow
+from tests.gui.conftest import Answers, MakeWindow, open_laid_out
 from views import main_window
 from views.main_window import MainWindow
 from views.window import notify
@@ -20,8 +20,7 @@ CTRL, ALT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.AltModifier
 
 def opened(make_window: MakeWindow, qtbot: QtBot, settings: Settings | None = None) -> MainWindow:
     window = make_window(settings, worker=False)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(160), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(160))
     QApplication.processEvents()
     return window
 
@@ -118,8 +117,7 @@ def test_a_layout_has_its_shares_in_a_window_of_another_size(
 ) -> None:
     window = make_window(worker=False)
     window.resize(2200, 1600)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(60), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(60))
     docks = window.workspace.docks
     QApplication.processEvents()
     docks.reset()

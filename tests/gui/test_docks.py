@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, open_laid_out
 from views.main_window import MainWindow
 
 LEFT, CTRL = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier
@@ -18,8 +18,7 @@ LEFT, CTRL = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier
 @pytest.fixture
 def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
     made = make_window(worker=False)
-    with qtbot.waitSignal(made.workspace.graph.laid_out, timeout=20_000):
-        made.open_report(lab_report(60), "example:gpt2")
+    open_laid_out(qtbot, made, lab_report(60))
     made.activateWindow()
     qtbot.waitUntil(made.isActiveWindow, timeout=5_000)
     return made

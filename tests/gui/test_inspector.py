@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.session import open_session
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, open_laid_out
 from views.code.kernel_lines import KernelLines
 from views.inspector.sections import Page
 from views.look import format as fmt
@@ -23,8 +23,7 @@ DROPOUT = Path(__file__).parents[1] / "fixtures" / "recorded" / "inductor_dropou
 def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
     made = make_window(worker=False)
     made.resize(1280, 800)
-    with qtbot.waitSignal(made.workspace.graph.laid_out, timeout=20_000):
-        made.open_report(lab_report(300), "example:gpt2")
+    open_laid_out(qtbot, made, lab_report(300))
     return made
 
 
@@ -98,8 +97,7 @@ def test_nodes_on_a_path_are_told_as_nodes(window: MainWindow, qtbot: QtBot) -> 
 
 def test_a_list_of_very_many_nodes_ends(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(900), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(900))
     region = window.workspace.graph.region
     names = frozenset(node.name for node in region.nodes)
     window.workspace.graph.nodes_clicked.emit(region.name, names)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QHBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, is_seen
+from tests.gui.conftest import MakeWindow, is_seen, open_laid_out
 from views.inspector.table import Table
 from views.widgets.basic import Paragraph
 from views.widgets.segments import Segments
@@ -51,8 +51,7 @@ def test_a_choice_side_by_side_becomes_a_box_where_there_is_little_room(qtbot: Q
 def test_a_long_message_is_told_whole_where_there_is_little_room(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     window.resize(1024, 700)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(120), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(120))
     for number in range(2):
         window.post(Message("info", f"Message {number}.", "It takes a line or two."))
     text = "/home/someone/a-rather-long-folder-name/experiments/attention_with_a_long_name.py cannot be compiled: "

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, open_laid_out
 from views.main_window import MainWindow
 from views.widgets.cards import Card
 
@@ -56,8 +56,7 @@ def test_what_the_worker_does_not_hold_is_not_run(make_window: MakeWindow, qtbot
     from tests.fake_reports import transformer_report
 
     window = make_window(worker=False)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(transformer_report(60), "example:gpt2")
+    open_laid_out(qtbot, window, transformer_report(60))
     qtbot.keyClick(window, Qt.Key.Key_F8)
     assert "does not hold this model" in window.messages.history[-1].text
     assert not window.bridge.is_started

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.filters import Filter, FilterKind, choices, kept_of
 from compiler.report import NodeKind
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, settle
+from tests.gui.conftest import MakeWindow, open_laid_out, settle
 from views.inspector.table import Table
 from views.main_window import MainWindow
 
@@ -22,8 +22,7 @@ CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModi
 @pytest.fixture
 def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
     window = make_window(worker=False)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(200), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(200))
     QApplication.processEvents()
     return window
 

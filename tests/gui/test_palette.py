@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.finder import Entry
 from tests.fake_runs import lab_report
-from tests.gui.conftest import Answers, MakeWindow, is_seen
+from tests.gui.conftest import Answers, MakeWindow, is_seen, open_laid_out
 from views.find.palette import Palette
 from views.look.theme import light
 
@@ -145,8 +145,7 @@ def test_comparisons_are_found_by_what_they_do(make_window: MakeWindow, qtbot: Q
     """Their menu is called Compare, and is not beside them here."""
     window = make_window(worker=False)
     assert ("Ctrl+D", "Compare with a session") in window.menus.shortcuts()["Compare"]
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(120), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(120))
     qtbot.waitUntil(lambda: bool(window.finder._found), timeout=10_000)
     qtbot.keyClick(window, Qt.Key.Key_K, CTRL)
     qtbot.keyClicks(window.finder.palette.line, "compare with the other")

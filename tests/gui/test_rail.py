@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, open_laid_out
 from views.main_window import MainWindow
 
 ALT = Qt.KeyboardModifier.AltModifier
@@ -18,8 +18,7 @@ ALT = Qt.KeyboardModifier.AltModifier
 def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
     window = make_window(worker=False)
     window.resize(1280, 800)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(transformer_report(160), "example:gpt2")
+    open_laid_out(qtbot, window, transformer_report(160))
     QApplication.processEvents()
     return window
 

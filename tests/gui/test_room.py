@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from compiler.report import CudaGraph, Memory
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, settle
+from tests.gui.conftest import MakeWindow, open_laid_out, settle
 from tests.gui.test_one_selection import click_unit, comparison
 from tests.test_diff import cut
 from views.charts.chart import Chart
@@ -54,8 +54,7 @@ def test_no_figure_of_a_comparison_is_cut_in_a_small_window(make_window: MakeWin
     window = make_window(worker=False)
     window.resize(1280, 800)
     report = lab_report(200)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(report, "example:gpt2")
+    open_laid_out(qtbot, window, report)
     with qtbot.waitSignal(window.compare_control.compared, timeout=20_000):
         window.compare_control.pair(report, cut(report))
     QApplication.processEvents()
@@ -107,8 +106,7 @@ def test_wide_letters_are_elided_too(qtbot: QtBot) -> None:
 
 def test_the_usual_order_comes_back_with_the_usual_colours(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(200), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(200))
     graph, table = window.workspace.graph, window.workspace.units.table
     usual = [record.target for record in table.records.shown]
     graph.overlays.setFocus()
@@ -127,8 +125,7 @@ def test_what_a_graph_covers_is_told_shortly() -> None:
 
 def test_names_of_modes_stand_above_what_they_ran(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(120), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(120))
     run = window.workspace.panels.run
     window.workspace.panels.setCurrentWidget(run)
     qtbot.mouseClick(run.views.button("order"), LEFT)
@@ -145,8 +142,7 @@ def test_names_of_modes_stand_above_what_they_ran(make_window: MakeWindow, qtbot
 def test_what_sorts_the_groups_is_in_sight_in_a_small_window(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     window.resize(1280, 800)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(200), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(200))
     QApplication.processEvents()
     table = window.workspace.units.table
     header = table.horizontalHeader()
@@ -160,8 +156,7 @@ def test_what_sorts_the_groups_is_in_sight_in_a_small_window(make_window: MakeWi
 def test_facts_compared_are_told_whole(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     window.resize(1280, 800)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(200), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(200))
     groups = window.workspace.index.region.groups
     click_unit(qtbot, window, groups[0].name)
     qtbot.keyClick(window, Qt.Key.Key_P)
@@ -180,8 +175,7 @@ def test_facts_compared_are_told_whole(make_window: MakeWindow, qtbot: QtBot) ->
 def test_docks_keep_their_width_on_the_way_home_and_back(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     window.resize(1280, 800)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(120), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(120))
     window.workspace.graph.show_grouping("modules")  # its bar has two buttons more
     QApplication.processEvents()
     docks = window.workspace.docks.all
@@ -243,8 +237,7 @@ def test_a_panel_with_nothing_to_show_says_why_in_its_middle(make_window: MakeWi
     report.stages = []
     report.regions[0].refusals = []
     report.regions[0].memory = Memory()
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(report, "example:gpt2")
+    open_laid_out(qtbot, window, report)
     panels = window.workspace.panels
     for panel in (panels.run, panels.timeline, panels.memory, panels.refusals, panels.compare, panels.stages,
                   panels.messages):  # fmt: skip
@@ -281,8 +274,7 @@ def test_a_tall_cuda_graph_opens_at_its_first_node(qtbot: QtBot) -> None:
 
 def test_what_plays_says_at_what_pace(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(lab_report(60), "example:gpt2")
+    open_laid_out(qtbot, window, lab_report(60))
     run = window.workspace.panels.run
     window.workspace.panels.setCurrentWidget(run)
     assert "recorded iterations" in run.state_text
@@ -296,8 +288,7 @@ def test_what_plays_says_at_what_pace(make_window: MakeWindow, qtbot: QtBot) -> 
 def test_refusals_have_nothing_to_scroll_to_sideways(make_window: MakeWindow, qtbot: QtBot, training: bool) -> None:
     window = make_window(worker=False)
     window.resize(1280, 800)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(transformer_report(600, training=training), "example:gpt2")
+    open_laid_out(qtbot, window, transformer_report(600, training=training))
     panel = window.workspace.panels.refusals
     panel.filter.setText("extern")
     window.workspace.panels.setCurrentWidget(panel)
@@ -313,8 +304,7 @@ def test_titles_of_refusals_are_whole_and_a_stage_s_text_has_no_empty_lines(
 ) -> None:
     window = make_window(worker=False)
     window.resize(2560, 1440)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(transformer_report(200), "example:gpt2")
+    open_laid_out(qtbot, window, transformer_report(200))
     panels = window.workspace.panels
     panels.setCurrentWidget(panels.refusals)
     settle()

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.filters import Filter, FilterKind
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow
+from tests.gui.conftest import MakeWindow, open_laid_out
 from tests.gui.test_one_selection import click_unit
 from views.graph.view_history import Around
 from views.main_window import MainWindow
@@ -26,8 +26,7 @@ def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
     report = lab_report(200)
     report.regions.append(msgspec.structs.replace(report.regions[0], name="region_1"))
     window = make_window(worker=False)
-    with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
-        window.open_report(report, "example:gpt2")
+    open_laid_out(qtbot, window, report)
     QApplication.processEvents()
     window.workspace.graph.canvas.setFocus()
     return window

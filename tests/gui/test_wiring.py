@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, settle
+from tests.gui.conftest import MakeWindow, open_laid_out, settle
 from views.main_window import MainWindow
 
 LEFT = Qt.MouseButton.LeftButton
@@ -17,8 +17,7 @@ LEFT = Qt.MouseButton.LeftButton
 @pytest.fixture
 def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
     made = make_window(worker=False)
-    with qtbot.waitSignal(made.workspace.graph.laid_out, timeout=20_000):
-        made.open_report(lab_report(120), "example:gpt2")
+    open_laid_out(qtbot, made, lab_report(120))
     return made
 
 
