@@ -58,6 +58,8 @@ def main() -> int:
         print("No CUDA device: there is nothing to time here.", file=sys.stderr)
         return 1
     torch.set_float32_matmul_precision("high")
+    # cuDNN chooses by layout among kernels of float32 and of TF32, and the layout is one of the things compiled.
+    torch.backends.cudnn.allow_tf32 = False
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}; us, median of {CALLS} calls\n")
     print(f"| branches | replay, 1 stream | replay, {STREAMS} streams | kept | a call, graph_streams=1 | ={STREAMS} |")
     print("|---|---|---|---|---|---|")
