@@ -15,7 +15,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTableView
 
-from tests.benchmarks.driving import LEFT, NONE, click, key, make_window, move, settle, wait, wheel
+from tests.benchmarks.driving import LEFT, NONE, button, click, key, make_window, move, settle, wait, wheel
 from views.main_window import MainWindow
 
 COMPILERS = ("fusescope", "inductor")
@@ -42,6 +42,7 @@ _GLIDE_FRAMES = 16  # of an animation, looked at one by one after an event that 
 class Frames:
     """The frames of a step."""
 
+    pace_s: float = FRAME_MS / 1e3  # between frames that nothing but time brings on
     cpu_ms: list[float] = field(default_factory=list)
     wall_ms: list[float] = field(default_factory=list)
 
@@ -56,7 +57,7 @@ class Frames:
     def run_on(self, frames: int = _GLIDE_FRAMES) -> None:
         """What goes on by itself: animations, and work that ends on another thread."""
         for _ in range(frames):
-            time.sleep(FRAME_MS / 1e3)
+            time.sleep(self.pace_s)
             self.take(lambda: None)
 
 
@@ -121,15 +122,15 @@ def hover(window: MainWindow, frames: Frames) -> None:
 
 
 def expand(window: MainWindow, frames: Frames) -> None:
-    """The graph by modules: boxes opened one by one by the keyboard, then all closed."""
+    """The graph by modules: all boxes opened, then all closed."""
     graph = window.workspace.graph
     frames.take(lambda: graph.groupings.setFocus())
-    frames.take(lambda: key(graph.groupings, Qt.Key.Key_Down))
+    frames.take(lambda: key(graph.groupings, Qt.Key.Key_End))
     frames.run_on(30)
-    for button in (graph._open_all, graph._close_all):
-        frames.take(lambda button=button: click(button))
+    for name in ("Open all boxes", "Close all boxes"):
+        frames.take(lambda name=name: click(button(graph, name)))
         frames.run_on(30)
-    frames.take(lambda: key(graph.groupings, Qt.Key.Key_Up))
+    frames.take(lambda: key(graph.groupings, Qt.Key.Key_Home))
     frames.run_on(30)
 
 
@@ -165,7 +166,7 @@ def filters(window: MainWindow, frames: Frames) -> None:
 def find(window: MainWindow, frames: Frames) -> None:
     """The palette, letter by letter."""
     frames.take(lambda: key(window, Qt.Key.Key_K, CTRL))
-    for letter in "layer norm":
+    for letter in "add tensor":
         frames.take(lambda letter=letter: QTest.keyClick(window.finder.palette.line, letter))
         frames.run_on(2)
     frames.take(lambda: key(window.finder.palette.line, Qt.Key.Key_Return))
@@ -213,6 +214,15 @@ def _row(table: QTableView, row: int) -> QPoint:
     return table.visualRect(index).center()
 
 
+def walk(window: MainWindow, pace_s: float = FRAME_MS / 1e3) -> Iterator[tuple[str, Frames]]:
+    """Every step over the reports that ``window`` has open, one after another."""
+    for name, step in STEPS:
+        frames = Frames(pace_s)
+        step(window, frames)
+        yield name, frames
+        settle(18 * pace_s)
+
+
 def tour(files: Iterable[Path], size: tuple[int, int]) -> dict[str, Frames]:
     """Walk through every step with both sessions open."""
     window = make_window(*size)
@@ -222,11 +232,7 @@ def tour(files: Iterable[Path], size: tuple[int, int]) -> dict[str, Frames]:
         window.open_path(str(file))
         wait(lambda number=number: len(laid_out) >= number)
         settle(1.0)
-    found = {}
-    for name, step in STEPS:
-        found[name] = Frames()
-        step(window, found[name])
-        settle(0.3)
+    found = dict(walk(window))
     window.session.discard_changes()
     window.close()
     return found

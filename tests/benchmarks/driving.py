@@ -8,7 +8,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QEventLoop, QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from app.settings import Settings
 from app.worker.client import WorkerClient
@@ -55,6 +55,20 @@ def settle(seconds: float) -> None:
     """Let events through for a while."""
     end = time.monotonic() + seconds
     wait(lambda: time.monotonic() > end)
+
+
+def button(among: QWidget, name: str) -> QAbstractButton:
+    """The button in sight whose name for a screen reader begins with ``name``.
+
+    Raises:
+        LookupError: there is none, or more than one.
+    """
+    found = [
+        one for one in among.findChildren(QAbstractButton) if one.isVisible() and one.accessibleName().startswith(name)
+    ]
+    if len(found) != 1:
+        raise LookupError(f"{len(found)} buttons are called {name}")
+    return found[0]
 
 
 def key(widget: QWidget, which: Qt.Key, modifier: Qt.KeyboardModifier = NONE) -> None:
