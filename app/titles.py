@@ -14,7 +14,12 @@ def compiler_title(name: str) -> str:
 
 
 def title_beside(report: Report, other: Report) -> str:
-    """A report's name as short as it tells it from ``other``: its compiler, and all that is not the same."""
+    """A report's name as short as it tells it from ``other``."""
+    return ", ".join(parts_beside(report, other))
+
+
+def parts_beside(report: Report, other: Report) -> list[str]:
+    """What tells a report from ``other``: its compiler, and all that is not the same."""
     parts = [compiler_title(report.compiler)]
     if report.source != other.source:
         parts.append(report.source)
@@ -22,6 +27,8 @@ def title_beside(report: Report, other: Report) -> str:
         parts.append(report.target.name)
     if report.training != other.training:
         parts.append("training" if report.training else "inference")
+    if bool(report.measurements) != bool(other.measurements):
+        parts.append("measured" if report.measurements else "not measured")
     versions, theirs = report.versions, other.versions
     parts += [f"{name} {versions.get(name, '?')}" for name in _VERSIONS if versions.get(name) != theirs.get(name)]
     # another compiler has other options; this one's own is a default where only the other report changed it
@@ -29,4 +36,4 @@ def title_beside(report: Report, other: Report) -> str:
     for name in sorted(options):
         if (value := report.options.get(name, "default")) != other.options.get(name, "default"):
             parts.append(f"{name}={value}")
-    return ", ".join(parts)
+    return parts

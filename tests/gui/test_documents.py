@@ -46,6 +46,31 @@ def test_tabs_of_one_source_say_what_tells_them_apart(make_window: MakeWindow, q
     assert window.tabs.tabText(2) == "two.py •"
 
 
+def test_tabs_of_reports_that_differ_in_what_was_measured_or_in_nothing(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    measured = Measurement("graph", "GPU", 1, Percentiles(1.0, 1.0, 1.0), Percentiles(1.0, 1.0, 1.0))
+    texts: list[str] = []
+    for _ in range(3):
+        show(qtbot, window, 60, "one.py")
+        texts = [window.tabs.tabText(place).removesuffix(" •") for place in range(window.tabs.count())]
+        keep_measured(window.session.report, Measured(1, measured))
+    measured_twice = ["one.py (Fusescope, measured) 1", "one.py (Fusescope, measured) 2"]
+    assert texts == [*measured_twice, "one.py (Fusescope, not measured)"]
+
+
+def test_tabs_of_files_that_are_called_the_same_name_their_folders(
+    make_window: MakeWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    window = make_window(worker=False)
+    for folder in ("before", "after"):
+        (tmp_path / folder).mkdir()
+        save_session(tmp_path / folder / "run.fscope", transformer_report(60))
+        with qtbot.waitSignal(window.report_shown, timeout=20_000):
+            window.open_path(str(tmp_path / folder / "run.fscope"))
+    texts = [window.tabs.tabText(place) for place in range(2)]
+    assert texts == ["run.fscope (in before, Fusescope)", "run.fscope (in after, Fusescope)"]
+
+
 def test_tabs_switch_and_close(
     make_window: MakeWindow, qtbot: QtBot, answers: Answers, tmp_path: Path
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QTabBar, QWidget
 
-from app.titles import compiler_title, title_beside
+from app.titles import compiler_title, parts_beside
 from compiler.report import Report
 from views.look.theme import Theme
 from views.widgets.basic import icon_button, recolor
@@ -78,7 +78,7 @@ class DocumentTabs(QTabBar):
         self.blockSignals(True)
         while self.count() > len(documents):
             self.removeTab(self.count() - 1)
-        for place, document in enumerate(documents):
+        for place, (document, name) in enumerate(zip(documents, names_among(documents), strict=True)):
             if place == self.count():
                 self.addTab("")
                 close = icon_button("close", "Close this report (Ctrl+W)", lambda: None, self._theme)
@@ -86,7 +86,7 @@ class DocumentTabs(QTabBar):
                 close.setIconSize(QSize(12, 12))
                 self.setTabButton(place, QTabBar.ButtonPosition.RightSide, close)
             report = document.report
-            self.setTabText(place, f"{_name_among(document, documents)}{' •' if document.is_modified else ''}")
+            self.setTabText(place, f"{name}{' •' if document.is_modified else ''}")
             made_by = f"{compiler_title(report.compiler)}, {report.target.title}"
             options = "".join(f"\n{name}={value}" for name, value in report.options.items())
             self.setTabToolTip(place, f"{document.path or report.source}\n{made_by}{options}")
@@ -123,7 +123,16 @@ class DocumentTabs(QTabBar):
             self.document_chosen.emit(self._documents[place])
 
 
-def _name_among(document: Document, documents: list[Document]) -> str:
-    """Its name, and where another one is called the same what this one is beside that."""
-    same = next((one for one in documents if one is not document and one.name == document.name), None)
-    return f"{document.name} ({title_beside(document.report, same.report)})" if same is not None else document.name
+def names_among(documents: list[Document]) -> list[str]:
+    """Their names; of those called the same with what each is beside the others, and a number where that is alike."""
+    names = []
+    for document in documents:
+        others = [one for one in documents if one is not document and one.name == document.name]
+        parts = [part for other in others for part in parts_beside(document.report, other.report)]
+        if document.path is not None and any(other.path is not None for other in others):
+            parts.insert(0, f"in {document.path.parent.name or document.path.parent}")
+        names.append(f"{document.name} ({', '.join(dict.fromkeys(parts))})" if others else document.name)
+    return [
+        name if names.count(name) == 1 else f"{name} {names[:place].count(name) + 1}"
+        for place, name in enumerate(names)
+    ]
