@@ -15,17 +15,19 @@ from torch._guards import TracingContext
 
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.collectives import has_collectives
-from compiler.decompositions import decomposition_table, wrong_rules_set_aside
 from compiler.direct import direct_call, needs_no_wrapper
-from compiler.donated import mark_donated_inputs
-from compiler.dynamo_messages import DynamoFacts
+from compiler.dynamo.messages import DynamoFacts
+from compiler.dynamo.ranges import leave_out_profiler_ranges
+from compiler.dynamo.static_inputs import aot_metadata, mark_static_inputs
+from compiler.dynamo.without_values import by_shape
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
 from compiler.lowering.extern import mutated_arguments
-from compiler.memory import inputs_left_in_place
 from compiler.options import DEFAULTS, Options, parse_options
-from compiler.random_numbers import draw_from_seeds
-from compiler.ranges import leave_out_profiler_ranges
+from compiler.passes.decompositions import decomposition_table, wrong_rules_set_aside
+from compiler.passes.random_numbers import draw_from_seeds
+from compiler.planning.donated import mark_donated_inputs
+from compiler.planning.memory import inputs_left_in_place
 from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
 from compiler.report import Target
 from compiler.runtime.executable import (
@@ -39,9 +41,7 @@ from compiler.runtime.executable import (
 )
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.results import Conform
-from compiler.static_inputs import aot_metadata, mark_static_inputs
 from compiler.targets import local_target, resolve
-from compiler.without_values import by_shape
 
 if TYPE_CHECKING:
     from compiler.runtime.partitioned import PartitionedRegion

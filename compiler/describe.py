@@ -10,14 +10,14 @@ from torch.utils import _pytree as pytree
 
 from compiler import report as r
 from compiler.codegen.compile import CompiledKernel
+from compiler.dynamo.static_inputs import is_static
 from compiler.ir import Extern
 from compiler.lowering.symbols import example, torch_expr
-from compiler.partitions import refused_steps, split
+from compiler.planning.partitions import refused_steps, split
+from compiler.planning.schedule import Launch
 from compiler.provenance import provenance_of, with_forward
 from compiler.region import CompiledRegion, KernelLibrary, kind_of, launch_counts
-from compiler.schedule import Launch
 from compiler.sizes import Size
-from compiler.static_inputs import is_static
 
 
 def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:

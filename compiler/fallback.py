@@ -13,7 +13,7 @@ from compiler.errors import CompileError
 from compiler.fusion import Partition
 from compiler.ir import Extern, Program
 from compiler.lowering.graph import is_view
-from compiler.memory import MemoryPlan
+from compiler.planning.memory import MemoryPlan
 from compiler.region import CompiledRegion
 from compiler.report import ExternReason
 

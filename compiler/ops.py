@@ -87,7 +87,7 @@ PRIMITIVES: dict[str, Primitive] = {
     # floats as whole numbers of the same order, and back; NaN is not among them
     "order_key": Primitive("order_key({0})", 3, "order_key"),
     "order_value": Primitive("order_value({0})", 3, "order_value"),
-    # random numbers from a seed and an element's place (compiler/random_numbers.py)
+    # random numbers from a seed and an element's place (compiler/passes/random_numbers.py)
     "uniform": Primitive("uniform({0}, {1}, {2})", 60, "uniform"),
     "uniform_double": Primitive("uniform_double({0}, {1})", 60, "uniform_double"),
     "normal": Primitive("normal({0}, {1})", 90, "normal"),

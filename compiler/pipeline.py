@@ -5,7 +5,7 @@
       -> lower     FX nodes become loops over elements and library calls  (compiler/lowering)
       -> fuse      loops that can share a kernel become groups            (compiler/fusion.py)
       -> generate  each group becomes the source of a Triton kernel       (compiler/codegen/kernel.py)
-      -> plan      buffers get lifetimes and storage                      (compiler/memory.py)
+      -> plan      buffers get lifetimes and storage                      (compiler/planning/memory.py)
       -> compile   Triton compiles the kernels for the target             (compiler/codegen/compile.py)
       -> report    all of it as records                                   (compiler/describe.py)
 
@@ -84,7 +84,7 @@ def compile_model(
             f"There is no compiler {compiler!r}", hint="The compilers are fusescope and inductor.", stage="capture"
         )
     from compiler.backend import Session, fusescope
-    from compiler.dynamo_log import watch_dynamo
+    from compiler.dynamo.log import watch_dynamo
     from compiler.region import KernelLibrary
     from compiler.runtime.executable import interpreting
 
@@ -169,7 +169,7 @@ def _placed(model: Any, inputs: tuple[Any, ...], target: Target) -> tuple[Any, t
     Raises:
         CompileError: they have no values (``meta`` device) and are meant to run.
     """
-    from compiler.without_values import lacks_values, with_fakes
+    from compiler.dynamo.without_values import lacks_values, with_fakes
 
     if lacks_values(model, inputs):
         if target.local:

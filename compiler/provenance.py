@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import torch
 
-from compiler.frames import parse_stack
+from compiler.dynamo.frames import parse_stack
 from compiler.report import Provenance, SourceLine
 
 

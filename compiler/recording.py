@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
-from compiler.dynamo_messages import DynamoFacts
+from compiler.dynamo.messages import DynamoFacts
 from compiler.report import Report, Target
 
 # what a call of our backend without these means, said outright since the sessions here outlive a call
@@ -33,7 +33,7 @@ class Recorder:
 
     def on_dynamo(self, module: ModuleType) -> None:
         """Listen to what Dynamo says, in every thread."""
-        from compiler.dynamo_log import watch_dynamo
+        from compiler.dynamo.log import watch_dynamo
 
         self._dynamo = self._stack.enter_context(watch_dynamo(every_thread=True))
 

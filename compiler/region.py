@@ -14,31 +14,31 @@ from typing import Any
 
 import torch
 
-from compiler.biases import biases_apart
 from compiler.codegen.binary import read_binary
 from compiler.codegen.compile import CompiledKernel, compile_binary, load_function
 from compiler.codegen.config import choose_config, configs, grid_of
 from compiler.codegen.kernel import KernelSource
 from compiler.codegen.wrapper import generate_wrapper
-from compiler.combine import combine, numbered
-from compiler.donated import donated_inputs
 from compiler.errors import CompileError, sentence
 from compiler.fusion import Partition, partition
 from compiler.ir import Program
-from compiler.layout import channels_last, wants_channels_last
 from compiler.lowering.graph import lower_graph
-from compiler.memory import MemoryPlan
 from compiler.options import DEFAULTS, Options
-from compiler.order import Ordered, lower_peak
-from compiler.padding import pad_products
-from compiler.partitions import refused_steps
-from compiler.products import Choice, Padding, Product
+from compiler.passes.biases import biases_apart
+from compiler.passes.layout import channels_last, wants_channels_last
+from compiler.passes.padding import pad_products
+from compiler.passes.products import Choice, Padding, Product
+from compiler.planning.combine import combine, numbered
+from compiler.planning.donated import donated_inputs
+from compiler.planning.memory import MemoryPlan
+from compiler.planning.order import Ordered, lower_peak
+from compiler.planning.partitions import refused_steps
+from compiler.planning.schedule import Launch, Scheduled, schedule
 from compiler.provenance import provenance_of
 from compiler.report import Stage, Target
 from compiler.runtime.autotune import tune, worth_tuning
 from compiler.runtime.executable import gpu_launcher
 from compiler.runtime.product_trials import time_bias, time_padding
-from compiler.schedule import Launch, Scheduled, schedule
 
 MAX_COMPILE_THREADS = 8
 MAX_TRIALS = 5  # configurations tried beside the default

@@ -17,10 +17,10 @@ from torch.utils import _pytree as pytree
 
 from compiler.ir import Buffer
 from compiler.options import parse_options
+from compiler.planning.schedule import Launch
 from compiler.region import CompiledRegion, KernelLibrary
 from compiler.report import KernelCheck
 from compiler.runtime.executable import build, gpu_launcher, interpreted_launcher, interpreting
-from compiler.schedule import Launch
 from compiler.sizes import Size, hint
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6, torch.float16: 1e-3, torch.bfloat16: 8e-3}

@@ -20,12 +20,12 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from compiler.backend import Session, fusescope
+from compiler.dynamo.without_values import with_fakes
 from compiler.options import DEFAULTS, Options
 from compiler.region import CompiledRegion, KernelLibrary
 from compiler.runtime.executable import build
 from compiler.runtime.modes import Iteration
 from compiler.targets import resolve
-from compiler.without_values import with_fakes
 
 Region = Callable[[list[Any]], Any]
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.sources.files import own_text
 from app.worker.paths import make_portable, portable_file, user_sources
-from compiler.frames import torch_folder
+from compiler.dynamo.frames import torch_folder
 from compiler.report import (
     CudaGraph,
     GraphBreak,

@@ -16,10 +16,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 import compiler.region  # noqa: E402
 from compiler.codegen.compile import CompiledKernel  # noqa: E402
 from compiler.codegen.config import grid_of  # noqa: E402
+from compiler.planning.schedule import Launch  # noqa: E402
 from compiler.region import KernelLibrary  # noqa: E402
 from compiler.report import Target, Trial  # noqa: E402
 from compiler.runtime.autotune import fastest, tune  # noqa: E402
-from compiler.schedule import Launch  # noqa: E402
 from compiler.targets import resolve  # noqa: E402
 from tests.graphs import compiled, launches  # noqa: E402
 

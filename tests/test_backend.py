@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from compiler.backend import Built, Session, Specializing, fusescope, mutated_inputs, specialize
-from compiler.dynamo_log import watch_dynamo
+from compiler.dynamo.log import watch_dynamo
 from compiler.errors import CompileError
 from compiler.region import KernelLibrary
 from compiler.report import ExternReason

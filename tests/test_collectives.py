@@ -17,8 +17,8 @@ from torch.testing._internal.distributed.fake_pg import FakeStore  # noqa: E402
 from app.capture_check import State, capture_checks  # noqa: E402
 from compiler import collectives  # noqa: E402
 from compiler.ir import Extern  # noqa: E402
-from compiler.partitions import refused_steps, split  # noqa: E402
 from compiler.pipeline import compile_model  # noqa: E402
+from compiler.planning.partitions import refused_steps, split  # noqa: E402
 from compiler.region import CompiledRegion  # noqa: E402
 from compiler.report import ExternReason  # noqa: E402
 from tests.graphs import TARGET, compiled  # noqa: E402

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler import combine
 from compiler.codegen.combined import combination_key
 from compiler.describe import describe_region
 from compiler.ir import Extern
+from compiler.planning import combine
+from compiler.planning.schedule import Launch
 from compiler.region import CompiledRegion, KernelLibrary, compile_region
-from compiler.schedule import Launch
 from tests.graphs import TARGET, capture, compiled, launches
 
 pytest.importorskip("triton", reason="kernels are Triton's")

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.torch_version import TorchVersion
 
-from compiler.dynamo_log import watch_dynamo
-from compiler.dynamo_messages import DynamoFacts, parse_break, parse_guards
+from compiler.dynamo.log import watch_dynamo
+from compiler.dynamo.messages import DynamoFacts, parse_break, parse_guards
 from compiler.errors import CompileError
 from compiler.pipeline import compile_model
 from compiler.report import Guard, SourceLine

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler import schedule
 from compiler.backend import fusescope
 from compiler.errors import CompileError, at_node, sentence
 from compiler.fusion import _Partitioner
 from compiler.lowering import registry
 from compiler.pipeline import Compilation, compile_model
+from compiler.planning import schedule
 from compiler.report import ExternReason
 from tests.graphs import TARGET
 

@@ -20,7 +20,7 @@ from torch._inductor.utils import fresh_cache
 from torch.compiler import config as compiler_config
 
 from compiler import report as r
-from compiler.dynamo_messages import DynamoFacts
+from compiler.dynamo.messages import DynamoFacts
 from compiler.errors import CompileError
 from compiler.inductor.compile import inductor_report
 from compiler.inductor.fake_gpu import fake_gpu

@@ -13,7 +13,7 @@ pytest.importorskip("triton", reason="kernels are Triton's")
 from torch import Tensor  # noqa: E402
 
 from compiler.codegen.wrapper import generate_concurrent  # noqa: E402
-from compiler.lanes import Lanes, dependencies, lanes  # noqa: E402
+from compiler.planning.lanes import Lanes, dependencies, lanes  # noqa: E402
 from compiler.region import CompiledRegion  # noqa: E402
 from compiler.runtime.executable import build  # noqa: E402
 from compiler.runtime.forked import ForkedCall  # noqa: E402

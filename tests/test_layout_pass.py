@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compiler.layout import channels_last, wants_channels_last  # noqa: E402
+from compiler.passes.layout import channels_last, wants_channels_last  # noqa: E402
 from compiler.targets import resolve  # noqa: E402
 from tests.graphs import capture  # noqa: E402
 

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from compiler.codegen.wrapper import generate_piece
 from compiler.ir import Buffer, Extern, Program, TensorRef
-from compiler.memory import MemoryPlan, may_alias, plan_memory
-from compiler.partitions import Piece, split
+from compiler.planning.memory import MemoryPlan, may_alias, plan_memory
+from compiler.planning.partitions import Piece, split
+from compiler.planning.schedule import Launch, Scheduled, writes_of
 from compiler.report import ExternReason
 from compiler.runtime.partitioned import input_uses
-from compiler.schedule import Launch, Scheduled, writes_of
 from tests.graphs import compiled
 
 aten = torch.ops.aten

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from compiler.describe import describe_region
 from compiler.ir import Buffer, Extern, TensorRef
-from compiler.memory import may_alias, plan_memory
 from compiler.options import DEFAULTS, Options
-from compiler.order import dependencies, lower_peak
+from compiler.planning.memory import may_alias, plan_memory
+from compiler.planning.order import dependencies, lower_peak
+from compiler.planning.schedule import Launch, Scheduled, writes_of
 from compiler.report import MemoryOrder
-from compiler.schedule import Launch, Scheduled, writes_of
 from tests.graphs import compiled
 from tests.memory_model import example_of, measure
 from tests.test_memory import buffer, call, launch, program

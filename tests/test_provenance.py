@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from compiler.frames import parse_stack
+from compiler.dynamo.frames import parse_stack
 from compiler.pipeline import compile_model
 from compiler.provenance import clean_path, module_of, provenance_of, with_forward
 from compiler.report import NodeKind, Provenance, SourceLine

@@ -7,8 +7,8 @@ import torch
 
 from compiler.backend import fusescope
 from compiler.errors import CompileError
-from compiler.memory import inputs_left_in_place
-from compiler.partitions import refused_steps
+from compiler.planning.memory import inputs_left_in_place
+from compiler.planning.partitions import refused_steps
 from compiler.runtime.results import Conform
 from tests.graphs import compiled
 

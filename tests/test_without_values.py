@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from compiler.dynamo.without_values import lacks_values, with_fakes
 from compiler.errors import CompileError
 from compiler.pipeline import compile_model
 from compiler.targets import resolve
-from compiler.without_values import lacks_values, with_fakes
 
 pytest.importorskip("triton", reason="kernels are Triton's")
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from compiler.frames import is_torchs, users_function
+from compiler.dynamo.frames import is_torchs, users_function
 from compiler.report import Node, NodeKind, Provenance, SourceLine, TensorInfo
 
 # How torch abbreviates dtypes in these types: name and bytes.

@@ -11,7 +11,7 @@ from app.importing.assemble import log_name, make_report, options_in, read_regio
 from app.importing.errors import ImportingError
 from app.importing.region import ReadRegion, RegionTexts
 from app.importing.trace_log import Message, TraceLog
-from compiler.dynamo_messages import DynamoFacts
+from compiler.dynamo.messages import DynamoFacts
 from compiler.report import Report, Stage
 
 _LOST = (

@@ -16,7 +16,7 @@ import msgspec
 
 from app.sources.files import as_written_and_resolved, installed_root, installed_roots, own_text, text_of
 from app.worker.client import main_script
-from compiler.frames import is_torchs_module
+from compiler.dynamo.frames import is_torchs_module
 from compiler.report import CudaGraph, GraphBreak, Guard, Provenance, Recompile, Report, SourceLine
 
 # Triton's cache keeps texts that another environment's installation is named in.

@@ -14,9 +14,9 @@ from compiler.codegen.kernel import INT32_MAX, MAX_BLOCK
 from compiler.errors import CompileError
 from compiler.ir import Binding, Buffer, Extern, Program, ScalarRef, TensorRef
 from compiler.lowering.symbols import size_printer, torch_expr
-from compiler.memory import MemoryPlan, inputs_left_in_place, views_from_calls
-from compiler.partitions import Piece
-from compiler.schedule import Launch, Scheduled, writes_of
+from compiler.planning.memory import MemoryPlan, inputs_left_in_place, views_from_calls
+from compiler.planning.partitions import Piece
+from compiler.planning.schedule import Launch, Scheduled, writes_of
 from compiler.sizes import Size
 
 HEADER = """import torch

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from compiler.dynamo_log import watch_dynamo
-from compiler.dynamo_messages import DynamoFacts
+from compiler.dynamo.log import watch_dynamo
+from compiler.dynamo.messages import DynamoFacts
 from compiler.errors import CompileError
 from compiler.inductor.describe import describe_inductor_kernels, describe_inductor_region
 from compiler.inductor.fake_gpu import fake_gpu

@@ -21,7 +21,9 @@ from torch._logging._internal import trace_structured
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.backend import boxed, emptying
-from compiler.dynamo_messages import DynamoFacts
+from compiler.dynamo.messages import DynamoFacts
+from compiler.dynamo.static_inputs import mark_static_inputs
+from compiler.dynamo.without_values import by_shape
 from compiler.errors import CompileError
 from compiler.inductor.caches import without_caches
 from compiler.inductor.fake_gpu import DEVICE, fake_gpu
@@ -31,8 +33,6 @@ from compiler.inductor.patterns import patterns_for
 from compiler.inductor.retarget import on_device, retarget
 from compiler.region import OnStage, StageEvent
 from compiler.report import Target
-from compiler.static_inputs import mark_static_inputs
-from compiler.without_values import by_shape
 
 
 @dataclass

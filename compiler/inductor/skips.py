@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from compiler import report as r
-from compiler.frames import parse_stack
+from compiler.dynamo.frames import parse_stack
 from compiler.inductor.hooks import GraphFacts, UnitFacts
 
 _PREFIX = re.compile(r"^(skipping cudagraphs due to|disabling cudagraphs due to)\s+", re.I)

@@ -56,7 +56,7 @@ def library_detail(node: torch.fx.Node) -> str:
     if "scaled_dot_product" in name:
         return "attention: a fused library kernel"
     words = _LIBRARY_WORDS.get(name, "")
-    # What compiler/padding.py and compiler/biases.py chose, and why.
+    # What compiler/passes/padding.py and compiler/passes/biases.py chose, and why.
     return "; ".join(filter(None, (words, node.meta.get("padding", ""), node.meta.get("bias", ""))))
 
 

@@ -1,4 +1,4 @@
-"""Random numbers from a seed and an element's place, as ``compiler/random_numbers.py`` defines them."""
+"""Random numbers from a seed and an element's place, as ``compiler/passes/random_numbers.py`` defines them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compiler.index import Index, contiguous_strides, linear_index
 from compiler.ir import IndexValue, Lazy, Value
 from compiler.lowering.registry import Scope, lower
 from compiler.ops import cast, const, op
-from compiler.random_numbers import DOUBLE_DIGITS, ops
+from compiler.passes.random_numbers import DOUBLE_DIGITS, ops
 
 
 def _drawn(scope: Scope, seeds: Lazy, number: int, draw: Callable[[Value, Value], Value]) -> Lazy:

@@ -1,6 +1,6 @@
 """Gradients of changed resolutions: each element of the small image reads the elements of the large one made from it.
 
-The forward ops are taken apart before lowering (``compiler/decompositions.py``).
+The forward ops are taken apart before lowering (``compiler/passes/decompositions.py``).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from compiler.lanes import Lanes
+from compiler.planning.lanes import Lanes
 from compiler.runtime.executable import Call
 from compiler.runtime.observe import Mark, Observer
 

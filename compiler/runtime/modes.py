@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from compiler.loggers import calls_of_loggers_left_out, is_at_logger
+from compiler.dynamo.loggers import calls_of_loggers_left_out, is_at_logger
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.report import CudaGraph, SkipReason
 from compiler.runtime import capture

@@ -1,6 +1,6 @@
 """Few graphs for many sizes of a batch: a call runs at the next larger of some given sizes, on rows added at the end.
 
-Only for graphs of which it is known that each sample is computed from itself alone (``compiler/independent_rows.py``).
+Only for graphs of which it is known that each sample is computed from itself alone (``passes/independent_rows.py``).
 The added rows hold what earlier calls left there, and what becomes of them is not handed out.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 import torch
 from torch import Tensor
 
-from compiler.independent_rows import Batch
+from compiler.passes.independent_rows import Batch
 from compiler.report import CudaGraph
 from compiler.runtime.cuda_graph import GraphedRegion
 from compiler.runtime.outputs import reinterpret

@@ -1,7 +1,7 @@
 """A compiled region in CUDA Graphs: in one where it can be captured whole, else in one for each part that can.
 
 Steps that no graph can hold run between the graphs, as they would without. Some are known beforehand
-(``compiler/partitions.py``); one that is found by a capture that fails is taken out, and the rest is cut anew.
+(``compiler/planning/partitions.py``); one that is found by a capture that fails is taken out, and the rest is cut anew.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import torch
 
 from compiler.codegen.wrapper import generate_concurrent, generate_piece, generate_return, input_names
 from compiler.collectives import has_collectives
-from compiler.independent_rows import Dependent, batch_of
 from compiler.ir import Buffer, Extern, TensorRef, symbol_names
-from compiler.lanes import lanes
-from compiler.memory import inputs_left_in_place, may_alias
-from compiler.partitions import Piece, refused_steps, returned_names, split
+from compiler.passes.independent_rows import Dependent, batch_of
+from compiler.planning.lanes import lanes
+from compiler.planning.memory import inputs_left_in_place, may_alias
+from compiler.planning.partitions import Piece, refused_steps, returned_names, split
+from compiler.planning.schedule import Launch
 from compiler.provenance import provenance_of
 from compiler.region import CompiledRegion
 from compiler.report import CudaGraph, GraphNode, SkipReason
@@ -32,7 +33,6 @@ from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.padded import PaddedRegion
 from compiler.runtime.pool import GraphPool, Run
 from compiler.runtime.results import Conform
-from compiler.schedule import Launch
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import _disable_current_modes
 
-from compiler.products import Choice, Operand, Padding, Product
+from compiler.passes.products import Choice, Operand, Padding, Product
 from compiler.report import Target
 
 REPEATS = 7

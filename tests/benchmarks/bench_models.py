@@ -242,10 +242,10 @@ def _prepare(mode: str, model: Any, inputs: Any, training: bool, row: ModelRow, 
     if mode != "compiled":
         return prepare(mode, model, inputs, training=training)
     from compiler.backend import Session, default_target, fusescope
-    from compiler.dynamo_log import watch_dynamo
+    from compiler.dynamo.log import watch_dynamo
+    from compiler.planning.schedule import Launch
     from compiler.region import KernelLibrary
     from compiler.runtime.executable import interpreting
-    from compiler.schedule import Launch
 
     target = default_target()
     session = Session(target, KernelLibrary(target, binaries=not interpreting(), texts=False))

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.biases import biases_apart
 from compiler.ir import Extern
 from compiler.lowering.extern import library_detail
-from compiler.products import PRODUCTS, Operand, Product
+from compiler.passes.biases import biases_apart
+from compiler.passes.products import PRODUCTS, Operand, Product
 from compiler.region import CompiledRegion
 from compiler.runtime import product_trials
 from compiler.targets import resolve

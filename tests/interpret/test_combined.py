@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.schedule import Launch
+from compiler.planning.schedule import Launch
 from tests.interpret.checking import generated
 
 

@@ -18,12 +18,12 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from compiler.backend import launchers_of
 from compiler.codegen.wrapper import generate_concurrent
-from compiler.lanes import Lanes, lanes
 from compiler.options import Options
+from compiler.planning.lanes import Lanes, lanes
+from compiler.planning.schedule import Launch, Scheduled
 from compiler.runtime.executable import Launcher, build
 from compiler.runtime.forked import ForkedCall
 from compiler.runtime.results import Conform
-from compiler.schedule import Launch, Scheduled
 from tests.graphs import compiled
 from tests.interpret.programs import random_program
 from tests.test_lanes import Log

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from compiler.backend import executable_of
 from compiler.ir import Extern
-from compiler.padding import pad_products
-from compiler.products import Choice, Padding, Product
+from compiler.passes.padding import pad_products
+from compiler.passes.products import Choice, Padding, Product
 from compiler.region import CompiledRegion, KernelLibrary, compile_region
 from tests.graphs import TARGET, capture, launches
 

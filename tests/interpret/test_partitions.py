@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from compiler.backend import executable_of, launchers_of
-from compiler.partitions import refused_steps, split
+from compiler.planning.partitions import refused_steps, split
 from compiler.report import SkipReason
 from compiler.runtime.capture import CaptureRefused
 from compiler.runtime.observe import Observer

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from compiler.backend import executable_of
-from compiler.random_numbers import philox
+from compiler.passes.random_numbers import philox
 from compiler.report import ExternReason
 from tests.graphs import capture, compiled, launches
 

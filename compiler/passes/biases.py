@@ -14,9 +14,9 @@ import torch
 
 from compiler.lowering.extern import certainly_extern
 from compiler.lowering.graph import is_view
-from compiler.padding import product_of
-from compiler.products import Product
-from compiler.restriding import Restriding, is_static
+from compiler.passes.padding import product_of
+from compiler.passes.products import Product
+from compiler.passes.restriding import Restriding, is_static
 
 aten = torch.ops.aten
 Measure = Callable[[Product], tuple[float, float] | None]

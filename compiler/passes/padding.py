@@ -16,7 +16,7 @@ import torch
 from compiler.lowering.extern import certainly_extern, mutated_arguments
 from compiler.lowering.graph import is_view
 from compiler.lowering.registry import rule_for
-from compiler.products import (
+from compiler.passes.products import (
     LEAST_US,
     PRODUCTS,
     Choice,
@@ -27,8 +27,8 @@ from compiler.products import (
     estimated,
     padding_of,
 )
+from compiler.passes.restriding import Restriding, is_static
 from compiler.report import Target
-from compiler.restriding import Restriding, is_static
 
 aten = torch.ops.aten
 Measure = Callable[[Product, Padding], Choice | None]

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from compiler.dynamo_messages import DynamoFacts
+from compiler.dynamo.messages import DynamoFacts
 
 _LOGGER = "torch.__trace"
 

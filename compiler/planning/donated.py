@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from compiler.static_inputs import aot_metadata
+from compiler.dynamo.static_inputs import aot_metadata
 
 _MARK = "fusescope_donated"  # in the meta of a placeholder
 

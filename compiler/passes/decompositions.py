@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from compiler.foreach import foreach_decompositions
+from compiler.passes.foreach import foreach_decompositions
 
 aten = torch.ops.aten
 _TAKEN_APART = (

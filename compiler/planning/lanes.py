@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.ir import Extern
-from compiler.memory import may_alias
-from compiler.schedule import Launch, Scheduled
+from compiler.planning.memory import may_alias
+from compiler.planning.schedule import Launch, Scheduled
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from compiler.codegen.combined import combination_key, combine_kernels
 from compiler.fusion import FusionGroup
 from compiler.ir import Extern
-from compiler.schedule import Launch, Scheduled
+from compiler.planning.schedule import Launch, Scheduled
 
 MAX_POINTERS = 240  # kernel parameters: of the 4 KB that every driver takes, half
 KEPT_BYTES = 4 << 20  # of intermediates that live longer because their readers are put off

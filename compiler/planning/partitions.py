@@ -15,9 +15,9 @@ import torch
 from compiler import collectives
 from compiler.ir import Extern, Program, ScalarRef, TensorRef, numbers_in, symbol_names, symbols_of
 from compiler.lowering.extern import reaches_memory
+from compiler.planning.schedule import Launch, Scheduled
 from compiler.provenance import provenance_of
 from compiler.report import ExternReason, SkipReason
-from compiler.schedule import Launch, Scheduled
 
 _RULES = {
     ExternReason.HOST_SYNC: ("host_sync", "the CPU waits for a value of the GPU, which a captured graph cannot do"),

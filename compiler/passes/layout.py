@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from compiler.passes.restriding import Restriding, is_static
 from compiler.report import Target
-from compiler.restriding import Restriding, is_static
 
 aten = torch.ops.aten
 

@@ -22,7 +22,7 @@ from compiler.collectives import is_collective
 from compiler.ir import Buffer, Extern, Loop, Program, ScalarRef, TensorRef
 from compiler.lowering.extern import reaches_memory
 from compiler.options import DEFAULTS, Options
-from compiler.schedule import Launch, Scheduled, writes_of
+from compiler.planning.schedule import Launch, Scheduled, writes_of
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from compiler.ir import Extern, Program
-from compiler.memory import MemoryPlan, may_alias, plan_memory, returned_buffers
 from compiler.options import DEFAULTS, Options
-from compiler.partitions import symbols_used
+from compiler.planning.memory import MemoryPlan, may_alias, plan_memory, returned_buffers
+from compiler.planning.partitions import symbols_used
+from compiler.planning.schedule import Launch, Scheduled, writes_of
 from compiler.report import MemoryOrder
-from compiler.schedule import Launch, Scheduled, writes_of
 
 Order = list[int]
 

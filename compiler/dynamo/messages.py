@@ -1,6 +1,6 @@
 """Dynamo's structured log messages as records: graph breaks, the guards of every region, and why it compiled again.
 
-A message is its metadata and a text. They come live (``dynamo_log.py``) or from a file that another process wrote.
+A message is its metadata and a text. They come live (``log.py``) or from a file that another process wrote.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compiler.frames import parse_stack, torch_folder, users_function
+from compiler.dynamo.frames import parse_stack, torch_folder, users_function
 from compiler.report import GraphBreak, Guard, Recompile, SourceLine
 
 _ROOT = Path(__file__).resolve().parents[1]
