@@ -31,7 +31,7 @@ from views.look.theme import Theme, by_name
 from views.selection.filter_bar import FilterRow
 from views.sessions.control import SessionControl
 from views.sessions.documents import Document, DocumentTabs, Layouts
-from views.sessions.dropped import DroppedFiles
+from views.sessions.dropped import DroppedFiles, OpenInTurn
 from views.sessions.recent import RecentSources
 from views.sessions.trace_import import TraceImport, is_trace
 from views.window.actions import build_menus
@@ -88,7 +88,6 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Fusescope")
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # Qt's own would hide the toolbar
         self.setWindowIcon(icon("app", self._theme.accent))
-        DroppedFiles(self).dropped.connect(self.open_path)
         self.resize(1440, 900)
         self._panels: ReportPanels | None = None
         self._making: Making[ReportPanels] | None = None
@@ -108,6 +107,7 @@ class MainWindow(QMainWindow):
             self.bridge, self.compile_control, self.toolbar, self.progress, self.status, Notifier(self)
         )
         self.layouts = LayoutMenu(self.menus.layouts, settings, lambda: self.workspace.docks, self.dialogs, keep)
+        self._in_turn = OpenInTurn(lambda path: self.open_path(path), self._is_opening, self)
         self._connect()
         self.recent.show()
         self.show_start_page()
@@ -301,6 +301,10 @@ class MainWindow(QMainWindow):
             control.message.connect(self.post)
         self.compile_view.unloaded.connect(self._unload)
         self.compile_control.compiled.connect(self._compiled)
+        DroppedFiles(self).dropped.connect(self._in_turn.open)
+        for end in (self.report_shown, self.session.open_failed, self.traces.message, self.compile_control.ended):
+            end.connect(self._in_turn.go_on)
+        self.compile_control.cancelled.connect(self._in_turn.stop)
         self.session.opened.connect(self.show_session)
         self.session.open_failed.connect(self.recent.forget)
         self.session.changed.connect(self._retitle)
@@ -364,6 +368,11 @@ class MainWindow(QMainWindow):
             job.done.connect(lambda indexes: self._indexed(document, layouts, indexes))
             self._preparing = job.start()
 
+    def _is_opening(self) -> bool:
+        """Whether something is on its way to be shown."""
+        is_read = self.session.is_opening or self.traces.is_reading or self.compile_control.is_busy
+        return is_read or self._preparing is not None or self._when_made is not None
+
     def _stop_preparing(self) -> None:
         self._when_made = None
         if self._preparing is not None:
@@ -397,7 +406,8 @@ class MainWindow(QMainWindow):
         self.report_shown.emit()
 
     def _compiled(self, report: Report, request: Request) -> None:
-        self.messages.clear()
+        if not self._in_turn.is_busy:  # else what is said of the other files stays
+            self.messages.clear()
         before = self.session.report
         self._loaded = report
         self._show_report(report, None, {}, modified=True, known=None)

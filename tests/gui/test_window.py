@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QAccessible, QDragEnterEvent, QDropEvent, QImage
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAccessible, QImage
 from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QLineEdit, QTreeWidget, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.session import open_session, save_session
+from app.session import open_session
 from app.settings import Settings
 from app.sources.gallery import examples
 from compiler.report import Report
@@ -314,46 +314,6 @@ def test_save_and_open_again(
         qtbot.keyClick(other, Qt.Key.Key_O, Qt.KeyboardModifier.ControlModifier)
     assert other.session.report == report
     assert other.settings.recent == [str(tmp_path / "a.fscope")]
-
-
-def test_dropped_session_opens(make_window: MakeWindow, qtbot: QtBot, report: Report, tmp_path: Path) -> None:
-    save_session(tmp_path / "a.fscope", report)
-    window = make_window(worker=False)
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(tmp_path / "a.fscope"))])
-    copy, no_keys = Qt.DropAction.CopyAction, Qt.KeyboardModifier.NoModifier
-    enter = QDragEnterEvent(QPoint(9, 9), copy, mime, LEFT, no_keys)
-    QApplication.sendEvent(window, enter)
-    assert enter.isAccepted()
-    drop = QDropEvent(QPointF(9, 9), copy, mime, LEFT, no_keys)
-    with qtbot.waitSignal(window.report_shown, timeout=20_000):
-        QApplication.sendEvent(window, drop)
-
-
-def test_a_file_dropped_on_a_line_of_text_is_opened_too(
-    make_window: MakeWindow, qtbot: QtBot, report: Report, tmp_path: Path
-) -> None:
-    window = make_window(worker=False)
-    show(qtbot, window, report)
-    opened: list[str] = []
-    window.open_path = opened.append
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(tmp_path / "a.fscope"))])
-    mime.setText("file:///a.fscope")  # as file managers say beside
-    copy, no_keys = Qt.DropAction.CopyAction, Qt.KeyboardModifier.NoModifier
-    lines = [line for line in window.findChildren(QLineEdit) if line.isVisible() and line.isEnabled()]
-    assert len(lines) >= 3
-    for line in lines:
-        before = line.text()
-        QApplication.sendEvent(line, QDragEnterEvent(QPoint(2, 2), copy, mime, LEFT, no_keys))
-        QApplication.sendEvent(line, QDropEvent(QPointF(2, 2), copy, mime, LEFT, no_keys))
-        assert line.text() == before
-    assert opened == [str(tmp_path / "a.fscope")] * len(lines)
-    words = QMimeData()
-    words.setText("addmm")
-    QApplication.sendEvent(window.toolbar.search, QDragEnterEvent(QPoint(2, 2), copy, words, LEFT, no_keys))
-    QApplication.sendEvent(window.toolbar.search, QDropEvent(QPointF(2, 2), copy, words, LEFT, no_keys))
-    assert window.toolbar.search.text() == "addmm", "words are typed"
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 cut short"])

@@ -38,6 +38,7 @@ class CompileControl(QObject):
 
     began = Signal(object)  # Request
     ended = Signal()
+    cancelled = Signal()
     compiled = Signal(object, object)  # Report, Request
     message = Signal(object)  # Message
 
@@ -91,6 +92,7 @@ class CompileControl(QObject):
             return
         self._finish()
         self._bridge.cancel()
+        self.cancelled.emit()
         self.message.emit(Message("info", "The compilation was cancelled.", "The last report stays."))
 
     def _may_run(self, path: Path) -> bool:
@@ -147,11 +149,14 @@ class CompileControl(QObject):
         request = self._request
         if request is None or event.id != self._id:
             return
-        self._finish()
         if event.code == "unsafe" and not request.allow_unsafe:
-            if self._ask("This file can run code", f"{event.message} {event.hint}".strip(), "Load it anyway"):
-                self.start(replace(request, allow_unsafe=True))
+            agreed = self._ask("This file can run code", f"{event.message} {event.hint}".strip(), "Load it anyway")
+            if self._request is request:  # else the worker ended while the user was asked
+                self._finish()
+                if agreed:
+                    self.start(replace(request, allow_unsafe=True))
             return
+        self._finish()
         self.message.emit(Message("error", event.message, event.hint, event.detail))
 
     def _on_died(self, event: WorkerDied) -> None:

@@ -142,6 +142,11 @@ class SessionControl(QObject):
             self._save_as(self.current)
 
     @property
+    def is_opening(self) -> bool:
+        """Whether a file is being read."""
+        return self._opening is not None
+
+    @property
     def is_saving(self) -> bool:
         """Whether a file is being written."""
         return self._saving is not None

@@ -1,16 +1,18 @@
-"""Files dropped on the window."""
+"""Files dropped on the window, and several of them opened one after another."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Signal
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
 
 class DroppedFiles(QObject):
-    """Tells the first file of what is dropped anywhere on a window."""
+    """Tells the files that are dropped anywhere on a window."""
 
-    dropped = Signal(str)
+    dropped = Signal(object)  # their paths
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
@@ -18,14 +20,45 @@ class DroppedFiles(QObject):
         window.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Accept what has files, and tell the first."""
+        """Accept what has files, and tell them."""
         if isinstance(event, QDragEnterEvent) and event.mimeData().hasUrls():
             event.acceptProposedAction()
             return True
         if isinstance(event, QDropEvent) and event.type() == QEvent.Type.Drop:
-            urls = [url for url in event.mimeData().urls() if url.isLocalFile()]
-            if urls:
+            paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+            if paths:
                 event.acceptProposedAction()
-                self.dropped.emit(urls[0].toLocalFile())
+                self.dropped.emit(paths)
             return True
         return super().eventFilter(watched, event)
+
+
+class OpenInTurn(QObject):
+    """Opens each of several files once the one before is shown, or could not be: the window does one at a time."""
+
+    def __init__(self, open_path: Callable[[str], object], is_opening: Callable[[], bool], parent: QObject) -> None:
+        super().__init__(parent)
+        self._open_path = open_path
+        self._is_opening = is_opening
+        self._waiting: list[str] = []
+        self.is_busy = False  # until the last one is shown
+
+    def open(self, paths: Sequence[str]) -> None:
+        """Open these, after those that wait already."""
+        self._waiting += paths
+        self.is_busy = True
+        self._next()
+
+    def go_on(self) -> None:
+        """What was being opened may have come to its end."""
+        if self.is_busy:
+            QTimer.singleShot(0, self, self._next)
+
+    def stop(self) -> None:
+        """Open none of those that wait."""
+        self._waiting.clear()
+
+    def _next(self) -> None:
+        while self._waiting and not self._is_opening():
+            self._open_path(self._waiting.pop(0))
+        self.is_busy = bool(self._waiting) or self._is_opening()

@@ -35,6 +35,11 @@ class TraceImport(QObject):
         super().__init__(parent)
         self._job: Job | None = None
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether a log is being read."""
+        return self._job is not None
+
     def open(self, path: Path) -> None:
         """Read the log; ``read`` follows, or a message that says what is wrong."""
         if self._job is not None:
