@@ -128,7 +128,7 @@ class Group(msgspec.Struct, omit_defaults=True):
 
 
 class ExternCall(msgspec.Struct, omit_defaults=True):
-    """A call into a library (ATen, cuBLAS, cuDNN)."""
+    """A call into a library (ATen, cuBLAS, cuDNN, their likes for AMD)."""
 
     name: str
     nodes: list[str]

@@ -152,7 +152,7 @@ def _report(
     versions: Mapping[str, str],
 ) -> Report:
     by_name = {kernel.name: kernel for kernel in kernels}
-    regions = [describe_inductor_region(region, by_name) for region in run.regions]
+    regions = [describe_inductor_region(region, by_name, run.target.backend) for region in run.regions]
     launches: dict[str, list[tuple[str, LaunchFacts]]] = {}
     for region in run.regions:
         for launch in region.facts.launches:

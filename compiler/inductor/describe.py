@@ -17,7 +17,7 @@ from compiler.inductor.origins import OriginFinder
 from compiler.inductor.refusals import rule_of
 from compiler.inductor.run import InductorRegion
 from compiler.inductor.skips import describe_capture
-from compiler.lowering.extern import library_detail, library_reason, static_reason
+from compiler.lowering.extern import library_reason, static_reason
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class _Unit:
     order: int
 
 
-def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, InductorKernel]) -> r.Region:
-    """One graph: nodes, groups, calls, refusals, memory, CUDA Graph answer, texts."""
+def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, InductorKernel], backend: str) -> r.Region:
+    """One graph for a target of this ``backend``: nodes, groups, calls, refusals, memory, CUDA Graph answer, texts."""
     facts = region.facts
     assert facts.graph is not None
     nodes = [_inferred(node, describe_node(node, region.kind), facts.graph) for node in facts.graph.graph.nodes]
@@ -46,7 +46,7 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
                 counted[name] = counted.get(name, 0) + 1
     buffer_nodes = {n.name: n.name for n in nodes} | facts.buffer_origins
     groups = [_group(u, facts, by_name, buffer_nodes, counted, kernels) for u in units if u.launch is not None]
-    calls = [_call(u, by_name, fx_nodes) for u in units if u.facts.kind == "extern" and u.launch is None]
+    calls = [_call(u, by_name, fx_nodes, backend) for u in units if u.facts.kind == "extern" and u.launch is None]
     text = facts.graph.print_readable(print_output=False)
     return r.Region(
         name=region.name,
@@ -241,14 +241,13 @@ def _reason(unit: _Unit, rule: str, loops: int, saved: int) -> str:
     return f"{loops} loop nests{over}, fused because {how}: {traffic} less traffic (estimated)."
 
 
-def _call(unit: _Unit, by_name: Mapping[str, r.Node], fx_nodes: Mapping[str, fx.Node]) -> r.ExternCall:
+def _call(unit: _Unit, by_name: Mapping[str, r.Node], fx_nodes: Mapping[str, fx.Node], backend: str) -> r.ExternCall:
     name = next((n for n in reversed(unit.nodes) if by_name[n].op != "getitem"), "")
     node = by_name.get(name)
     reason, detail = r.ExternReason.NO_LOWERING, ""
     if name in fx_nodes and node is not None:
-        known = static_reason(fx_nodes[name], on_gpu=True)
-        library = library_detail(fx_nodes[name])
-        reason, detail = known or (library_reason(fx_nodes[name]), library)
+        known = static_reason(fx_nodes[name], backend != "cpu", backend)
+        reason, detail = known or (library_reason(fx_nodes[name]), "")
     runs_as = unit.facts.operation
     if reason is r.ExternReason.NO_LOWERING and not detail:
         detail = "Inductor generates no code for this op and calls ATen"

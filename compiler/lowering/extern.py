@@ -30,13 +30,20 @@ SUPPORTED_DTYPES = frozenset(
     }
 )
 
-_LIBRARY_WORDS = {
-    "mm": "a matrix product: cuBLAS",
-    "addmm": "a matrix product with bias: cuBLAS",
-    "bmm": "a batch of matrix products: cuBLAS",
-    "baddbmm": "a batch of matrix products: cuBLAS",
-    "convolution": "a convolution: cuDNN",
-    "convolution_backward": "a convolution's gradients: cuDNN",
+_PRODUCT, _CONVOLUTION = "product", "convolution"
+# ops with a library of their own on every GPU: what they compute, and the kind of library
+_LIBRARY_OPS = {
+    "mm": ("a matrix product", _PRODUCT),
+    "addmm": ("a matrix product with bias", _PRODUCT),
+    "bmm": ("a batch of matrix products", _PRODUCT),
+    "baddbmm": ("a batch of matrix products", _PRODUCT),
+    "convolution": ("a convolution", _CONVOLUTION),
+    "convolution_backward": ("a convolution's gradients", _CONVOLUTION),
+}
+# by the backend of a target; on a CPU torch chooses among several, and none is named
+_LIBRARIES = {
+    "cuda": {_PRODUCT: "cuBLAS", _CONVOLUTION: "cuDNN"},
+    "hip": {_PRODUCT: "hipBLAS", _CONVOLUTION: "MIOpen"},
 }
 
 
@@ -44,26 +51,30 @@ def library_reason(node: torch.fx.Node) -> ExternReason:
     """Why an op with no rule is a library call."""
     packet = getattr(node.target, "overloadpacket", None)
     name = packet.__name__ if packet is not None else str(node.target)
-    if name in _LIBRARY_WORDS or "scaled_dot_product" in name or "_rnn" in name or "cudnn" in name:
+    if name in _LIBRARY_OPS or "scaled_dot_product" in name or "_rnn" in name or "cudnn" in name:
         return ExternReason.LIBRARY_IS_FASTER
     return ExternReason.NO_LOWERING
 
 
-def library_detail(node: torch.fx.Node) -> str:
-    """The library that serves the op, in words, or ""."""
+def library_detail(node: torch.fx.Node, backend: str) -> str:
+    """What a library does for the op and which, in words, or "". ``backend``: the target's, whose libraries are named."""
     packet = getattr(node.target, "overloadpacket", None)
     name = packet.__name__ if packet is not None else ""
     if "scaled_dot_product" in name:
         return "attention: a fused library kernel"
-    words = _LIBRARY_WORDS.get(name, "")
+    what, kind = _LIBRARY_OPS.get(name, ("", ""))
+    library = _LIBRARIES.get(backend, {}).get(kind, "")
+    words = f"{what}: {library}" if library else what
     # What compiler/passes/padding.py and compiler/passes/biases.py chose, and why.
     return "; ".join(filter(None, (words, node.meta.get("padding", ""), node.meta.get("bias", ""))))
 
 
-def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str] | None:
+def static_reason(node: torch.fx.Node, on_gpu: bool, backend: str = "") -> tuple[ExternReason, str] | None:
     """What about the node itself (not its op's rule) forbids generated code; None where nothing does.
 
-    ``on_gpu``: the region's kernels run on a GPU, so that what lies on the CPU is not theirs.
+    Args:
+        on_gpu: the region's kernels run on a GPU, so that what lies on the CPU is not theirs.
+        backend: the target's, whose libraries the reason names; "" where nobody reads it.
     """
     if not isinstance(node.target, torch._ops.OpOverload):
         return ExternReason.NO_LOWERING, f"{getattr(node.target, '__name__', node.target)} is no ATen op"
@@ -71,7 +82,7 @@ def static_reason(node: torch.fx.Node, on_gpu: bool) -> tuple[ExternReason, str]
         return ExternReason.HOST_SYNC, "reads a value back to the CPU"
     if collectives.is_collective(node.target):
         return ExternReason.COLLECTIVE, collectives.detail_of(node.target)
-    detail = library_detail(node)
+    detail = library_detail(node, backend)
     if detail:
         return ExternReason.LIBRARY_IS_FASTER, detail
     if mutated_arguments(node) and not copies_into_input(node):

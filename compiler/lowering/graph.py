@@ -168,7 +168,7 @@ class GraphLowering(LoopMaker):
             return number
         if node.target is operator.getitem:
             return args[0][args[1]]
-        reason = extern.static_reason(node, self._on_gpu)
+        reason = extern.static_reason(node, self._on_gpu, self.target.backend)
         if reason is None and not self._known([value, *(n.meta.get("val") for n in node.all_input_nodes)]):
             reason = ExternReason.DATA_DEPENDENT_SHAPE, f"a size of {node.name} is known only at run time"
         if reason is None:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 TITLE = "Conv + BatchNorm + ReLU"
-DESCRIPTION = "A cuDNN convolution followed by batch normalisation and ReLU, which fuse into one kernel."
+DESCRIPTION = "A convolution of the library, followed by batch normalisation and ReLU, which fuse into one kernel."
 TRAINING = False
 
 

@@ -1,0 +1,48 @@
+"""The library that a call runs in is named by the target: no GPU of AMD's has cuBLAS or cuDNN."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from compiler.lowering.extern import library_detail, static_reason
+from compiler.pipeline import compile_model
+from compiler.report import ExternReason
+from compiler.targets import resolve
+from tests.graphs import capture
+
+pytest.importorskip("triton", reason="kernels are Triton's")
+
+
+def product_and_convolution(x: Tensor, weight: Tensor, w: Tensor) -> Tensor:
+    return F.conv2d(x, weight).relu() @ w
+
+
+INPUTS = (torch.randn(2, 4, 8, 8), torch.randn(8, 4, 3, 3), torch.randn(6, 16))
+
+
+@pytest.mark.parametrize("compiler", ["fusescope", "inductor"])
+@pytest.mark.parametrize(("target", "names"), [("h100", {"cuBLAS", "cuDNN"}), ("mi300x", {"hipBLAS", "MIOpen"})])
+def test_the_library_is_the_vendors(compiler: str, target: str, names: set[str]) -> None:
+    report = compile_model(
+        product_and_convolution, INPUTS, source="s", target=resolve(target), compiler=compiler
+    ).report
+    (region,) = report.regions
+    assert {call.reason for call in region.extern_calls} == {ExternReason.LIBRARY_IS_FASTER}
+    assert {call.detail.partition(": ")[2] for call in region.extern_calls} == names
+    others = {"cuBLAS", "cuDNN", "hipBLAS", "MIOpen"} - names
+    text = msgspec.json.encode([region.extern_calls, region.refusals]).decode()
+    assert not [name for name in others if name in text]
+
+
+def test_on_a_cpu_none_is_named() -> None:
+    """torch chooses among several there, by how it was built."""
+    graph = capture(lambda x, w: [(x @ w).sort().values], torch.randn(4, 8), torch.randn(8, 8))
+    product = next(n for n in graph.graph.nodes if n.target is torch.ops.aten.mm.default)
+    order = next(n for n in graph.graph.nodes if n.target is torch.ops.aten.sort.default)
+    assert library_detail(product, "cpu") == "a matrix product"
+    assert static_reason(product, False, "cpu") == (ExternReason.LIBRARY_IS_FASTER, "a matrix product")
+    assert static_reason(order, False, "cpu") is None, "that a CPU's region works on the CPU is no reason"
