@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.cli import run
 from app.diff import Diff, Status, compare
-from app.diff.kernels import plain, renamed
+from app.diff.kernel_code import code, plain, renamed, settings_of
 from app.diff.nodes import match_nodes
 from app.diff.units import units_of
 from app.session import open_session, save_session
@@ -289,9 +289,19 @@ def test_names_do_not_count_and_operations_do() -> None:
     assert "the index" not in plain(ONE, "add_1")
 
 
-SETTINGS = """\
-@pointwise(triton_meta={'device': DeviceProperties(type='cuda', cc=90)}, inductor_meta={'kernel_name': 'add_1',
-    'backend_hash': 'A7', 'num_load': 1})
+INDUCTORS = """\
+import triton
+from torch._inductor.runtime import triton_helpers, triton_heuristics
+triton_helpers.set_driver_to_gpu()
+
+@triton_heuristics.pointwise(
+    size_hints={'x': 64},
+    filename=__file__,
+    triton_meta={'signature': {'in_ptr0': '*fp32', 'out_ptr0': '*fp32'}, 'device': DeviceProperties(type='cuda', cc=90),
+        'configs': [{(0,): [['tt.divisibility', 16]], (1,): [['tt.divisibility', 16]]}]},
+    inductor_meta={'kernel_name': 'add_1', 'backend_hash': 'A7', 'num_load': 1, 'max_autotune': False},
+    min_elem_per_thread=0
+)
 """
 
 
@@ -299,7 +309,7 @@ def test_a_kernels_number_and_its_machine_are_no_difference(report: Report) -> N
     other = copy_of(report)
     first, second = report.kernels[:2], other.kernels[:2]
     for kernel in (*first, *second):
-        kernel.source = SETTINGS.replace("add_1", kernel.name) + kernel.source
+        kernel.source = INDUCTORS.replace("add_1", kernel.name) + kernel.source
     new = f"{second[0].name}_7"
     for group in other.regions[0].groups:
         group.kernel = new if group.kernel == second[0].name else group.kernel
@@ -307,9 +317,24 @@ def test_a_kernels_number_and_its_machine_are_no_difference(report: Report) -> N
     second[0].name = new
     second[1].source = second[1].source.replace("'num_load': 1", "'num_load': 2").replace("A7", "B3")
     found = compare(report, other).kernels
-    assert [kernel.status for kernel in found[:2]] == [Status.SAME, Status.CHANGED]
-    assert "'num_load': 2" in found[1].text
-    assert "backend_hash" not in found[1].text
+    assert [kernel.status for kernel in found[:2]] == [Status.SAME, Status.FIGURES]
+    assert [(c.name, c.a, c.b) for c in found[1].changes] == [("num_load", 1, 2)]
+
+
+def test_what_inductor_says_beside_the_code_is_settings() -> None:
+    amd = INDUCTORS.replace("type='cuda', cc=90", "type='hip', cc='gfx942', warp_size=64").replace("'A7'", "'B3'")
+    amd = amd.replace("[['tt.divisibility', 16]]", "[['tt.divisibility', 16], ['tt.pointer_range', 32]]")
+    amd = amd.replace("'max_autotune'", "'is_hip': True, 'max_autotune'")
+    assert code(INDUCTORS + ONE, "add_1") == code(amd + TWO, "triton_poi_fused_add_0")
+    known = {"size_hints.x": 64, "tt.divisibility 16": "arguments 0, 1", "num_load": 1, "max_autotune": "False",
+             "min_elem_per_thread": 0}  # fmt: skip
+    assert settings_of(INDUCTORS + ONE) == known
+    assert settings_of(amd + TWO) == {**known, "tt.pointer_range 32": "arguments 0, 1"}
+    # kinds of kernels and types of arguments are code, whatever the arguments are called
+    for old, new in (("*fp32", "*fp16"), ("pointwise", "reduction")):
+        assert code(INDUCTORS + ONE, "add_1") != code(INDUCTORS.replace(old, new, 1) + ONE, "add_1")
+    assert "@triton_heuristics.pointwise('*fp32', '*fp32')\n@triton.jit\ndef kernel(" in plain(INDUCTORS + ONE, "add_1")
+    assert settings_of(ONE) == settings_of("int main() { return triton_meta; }") == {}
 
 
 def test_kernels_of_the_same_groups_are_compared(report: Report) -> None:

@@ -226,7 +226,7 @@ def _kernels_text(kernels: Sequence[KernelDiff], same: int) -> str:
         for kernel in kernels[:MOST_ROWS]
     ]
     more = f"\n… and {len(kernels) - MOST_ROWS} more; --json has them all." if len(kernels) > MOST_ROWS else ""
-    title = f"Kernels: {same} the same, {len(kernels)} not (names of values aside):"
+    title = f"Kernels: {same} the same, {len(kernels)} not (names and settings aside):"
     return f"{title}\n{table(('', 'kernel of a', 'kernel of b', 'figures'), rows)}{more}"
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import io
-import keyword
-import re
-import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from app.diff.kernel_code import code, plain, settings_of
 from app.diff.records import Change, GroupDiff, KernelDiff, Status
 from compiler.report import Kernel, Region
 
@@ -51,9 +48,9 @@ def _pairs(
     alike: dict[str, list[str]] = defaultdict(list)
     for kernel in b:
         if kernel.name not in taken:
-            alike[_code(kernel)].append(kernel.name)
+            alike[_key(kernel)].append(kernel.name)
     for kernel in a:
-        if kernel.name not in pairs and (names := alike.get(_code(kernel))):
+        if kernel.name not in pairs and (names := alike.get(_key(kernel))):
             pairs[kernel.name] = names.pop(0)
     return pairs
 
@@ -67,9 +64,23 @@ def _compare(a: Kernel, b: Kernel) -> KernelDiff:
     for name in dict.fromkeys((*a.config, *b.config)):
         if a.config.get(name) != b.config.get(name) and name not in ("num_warps", "num_stages"):
             changes.append(Change(name, a.config.get(name), b.config.get(name)))
-    if a.source != b.source and _code(a) != _code(b):
+    changes += _settings(a, b)
+    if a.source != b.source and _key(a) != _key(b):
         return KernelDiff(Status.CHANGED, a.name, b.name, changes, unified(a, b))
     return KernelDiff(Status.FIGURES if changes else Status.SAME, a.name, b.name, changes)
+
+
+def _settings(a: Kernel, b: Kernel) -> list[Change]:
+    """What Inductor was told beside the code, where both kernels say it: another torch has other settings."""
+    if a.source == b.source:
+        return []
+    ours, theirs = settings_of(a.source), settings_of(b.source)
+    shown = {*_FIGURES, *a.config, *b.config, "num_warps", "num_stages"}
+    return [
+        Change(name, value, theirs[name])
+        for name, value in ours.items()
+        if name not in shown and name in theirs and theirs[name] != value
+    ]
 
 
 def _product_text(grid: Sequence[int]) -> str:
@@ -84,51 +95,5 @@ def unified(a: Kernel, b: Kernel) -> str:
     return "\n".join(lines)
 
 
-def _code(kernel: Kernel) -> str:
-    """What two kernels have in common where only names and the machine differ."""
-    return renamed(plain(kernel.source, kernel.name))
-
-
-def plain(source: str, name: str) -> str:
-    """The source with the kernel's name as "kernel", and without comments, blank lines and trailing space.
-
-    What Inductor writes beside a kernel of the machine that compiled it is left out: the target is told by itself, and
-    the hash of its compiler says nothing that the code below does not.
-    """
-    text = re.sub(rf"\b{re.escape(name)}\b", "kernel", source) if name else source
-    text = _MACHINE.sub("", text)
-    lines = (re.sub(r"\s*#(?![^'\"]*['\"]).*$", "", line).rstrip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line)
-
-
-def renamed(source: str) -> str:
-    """The source with its own names numbered by first appearance, so that only what it computes counts.
-
-    Names after a dot, of keyword arguments and of the modules ``tl``, ``triton`` and ``libdevice`` stay.
-    """
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    except (tokenize.TokenError, IndentationError, SyntaxError):
-        return source  # another language than Python: compared as it stands
-    names: dict[str, str] = {}
-    parts: list[str] = []
-    depth = 0
-    told = [token for token in tokens if token.type not in _SILENT]
-    for number, token in enumerate(told):
-        text = token.string
-        depth += (text in ("(", "[")) - (text in (")", "]"))
-        if token.type == tokenize.INDENT:
-            text = "<in>"
-        elif token.type == tokenize.DEDENT:
-            text = "<out>"
-        elif token.type == tokenize.NAME and text not in _KEPT and not keyword.iskeyword(text):
-            attribute = number > 0 and told[number - 1].string == "."
-            argument = depth > 0 and number + 1 < len(told) and told[number + 1].string == "="
-            text = text if attribute or argument else names.setdefault(text, f"v{len(names)}")
-        parts.append(text)
-    return " ".join(parts)
-
-
-_MACHINE = re.compile(r"'backend_hash': '[^']*',? ?|(?<=DeviceProperties\()[^()]*(?=\))")
-_SILENT = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER})
-_KEPT: frozenset[str] = frozenset({"tl", "triton", "libdevice", "language", "float", "int", "range", "min", "max"})
+def _key(kernel: Kernel) -> str:
+    return code(kernel.source, kernel.name)

@@ -17,7 +17,7 @@ class Status(StrEnum):
     MOVED = "moved"  # nodes went from one unit into another
     ADDED = "added"  # only in b
     REMOVED = "removed"  # only in a
-    FIGURES = "figures"  # the same code, other registers, shared memory or launches
+    FIGURES = "figures"  # the same code, other registers, shared memory, launches or settings
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ def library_reason(node: torch.fx.Node) -> ExternReason:
 
 
 def library_detail(node: torch.fx.Node, backend: str) -> str:
-    """What a library does for the op and which, in words, or "". ``backend``: the target's, whose libraries are named."""
+    """What a library does for the op, in words, and which of the target's: those of its ``backend``; or ""."""
     packet = getattr(node.target, "overloadpacket", None)
     name = packet.__name__ if packet is not None else ""
     if "scaled_dot_product" in name:

@@ -213,7 +213,7 @@ class ComparePanel(QWidget):
             self.code.set_code(kernel.text, "diff")
         elif kernel.a and kernel.b:
             figures = changes_text(kernel) or "the figures too"
-            self.code.set_code(f"The sources are the same, names of values aside.\n{figures}\n", "diff")
+            self.code.set_code(f"The sources are the same, names and settings aside.\n{figures}\n", "diff")
         else:
             self.code.set_code(f"Only {'A' if kernel.a else 'B'} has this kernel.", "diff")
 
