@@ -213,11 +213,16 @@ def _fill(path: Path, archive: zipfile.ZipFile, report: Report) -> None:
     report.sources = {name: read(f"sources/{index}") for index, name in enumerate(report.sources)}
 
 
+def no_file(path: Path) -> SessionError:
+    """What to say where there is nothing at ``path``."""
+    return SessionError(f"There is no file {path}.", "Check the name, and the folder it is relative to.")
+
+
 def _archive(path: Path) -> zipfile.ZipFile:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise SessionError(f"There is no file {path}.", "Check the name, and the folder it is relative to.") from None
+        raise no_file(path) from None
     except IsADirectoryError:
         hint = "Sessions are files that end in .fscope; 'import FOLDER -o X.fscope' makes one of torch's logs."
         raise SessionError(f"{path} cannot be read: it is a folder.", hint) from None

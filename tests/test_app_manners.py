@@ -147,6 +147,21 @@ class TestWords:
     def test_what_a_hint_says_to_add_can_be_added(self, command: str) -> None:
         assert build_parser().parse_args([command, "x.pt2", "--allow-unsafe"]).allow_unsafe
 
+    @pytest.mark.parametrize(
+        ("file", "sentence"),
+        [
+            ("gone.fscope", "fusescope: There is no file gone.fscope."),
+            ("gone.py:model", "fusescope: There is no file gone.py."),
+            ("gone.pt2", "fusescope: There is no file gone.pt2."),
+            ("example:gone", "fusescope: There is no example called 'gone'."),
+            ("x" * 300, "fusescope: There is no file xxx"),
+        ],
+    )
+    def test_what_is_not_there_opens_no_window(
+        self, file: str, sentence: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert fails(capsys, "open", file).startswith(sentence)
+
     def test_a_view_that_there_is_none_of(self, session: Path, capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ("screenshot", str(session), "-o", str(session.with_suffix(".png")), "--view", "nope")
         line = fails(capsys, *arguments, status=2)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.sources import SourceError, SourceKind, parse_source
+from app.sources import SourceError, SourceKind, is_source, parse_source
 from app.sources.load import LoadedSource, load_source
 from app.sources.program import _is_arithmetic
 
@@ -326,3 +326,20 @@ class _Evil:
 
     def __reduce__(self) -> object:
         return Path.touch, (self.marker,)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("example:gpt2?batch=8", True), ("a/model.py", True), ("model.py:make?n=1", True), ("M.PT2", True),
+        ("package.module:make", True), ("run.fscope", False), ("logs", False), ("torch.log", False),
+    ],
+)  # fmt: skip
+def test_the_form_of_a_source(text: str, is_one: bool) -> None:
+    assert is_source(text) is is_one
+
+
+def test_a_file_is_a_file_whatever_its_name_looks_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run:one").write_bytes(b"")
+    assert not is_source("run:one")

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from app.session import Session
 from app.settings import Settings
+from app.sources import is_source
 from app.sources.gallery import examples
 from compiler.report import Report
 from views.background.jobs import Job, uncollected
@@ -118,9 +119,7 @@ class MainWindow(QMainWindow):
 
     def open_path(self, path: str) -> None:
         """Open a session or a log of torch, or compile a .py, a .pt2 or any other SOURCE."""
-        source = path.split("?")[0]
-        name = source.rsplit(":", 1)[0] if ".py:" in source else source
-        if source.startswith("example:") or Path(name).suffix in (".py", ".pt2"):
+        if is_source(path):
             self.toolbar.show_source(path)
             self.compile()
         elif is_trace(Path(path)):

@@ -10,11 +10,14 @@ from pathlib import Path
 
 from app.cli.errors import CommandError
 from app.places import check_place, replaced, told
-from app.session import Session, open_session
+from app.session import Session, no_file, open_session
+from app.sources import SourceError, is_source, parse_source
 
 
 def open_app(options: argparse.Namespace) -> int:
-    """Open the window, and in it the file or source that was named."""
+    """Open the window, and in it the file or source that was named; one that is not there is told without a window."""
+    if options.file:
+        _check_that_there_is(options.file)
     if _is_headless():
         hint = "compile, show and screenshot work without one; 'make run' shows how."
         raise CommandError("There is no display to open the window on.", hint)
@@ -74,6 +77,17 @@ def write_svg(session: Session, path: Path) -> None:
     canvas.set_region(region, layout_region(region))
     with told(path), replaced(path) as temporary:
         canvas.to_svg(temporary)
+
+
+def _check_that_there_is(file: str) -> None:
+    if not is_source(file):
+        if not os.path.exists(file):  # a name that is too long is none, too
+            raise no_file(Path(file))
+        return
+    try:
+        parse_source(file)
+    except SourceError as error:
+        raise CommandError(error.message, error.hint) from error
 
 
 def _is_headless() -> bool:

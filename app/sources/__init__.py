@@ -5,7 +5,7 @@ Loading one (``load.py``) is the worker's part, and the window starts sooner wit
 
 from app.sources.errors import SourceError
 from app.sources.gallery import ExampleInfo, examples
-from app.sources.spec import SourceKind, SourceSpec, parse_source
+from app.sources.spec import SourceKind, SourceSpec, is_source, parse_source
 
 __all__ = [
     "ExampleInfo",
@@ -13,5 +13,6 @@ __all__ = [
     "SourceKind",
     "SourceSpec",
     "examples",
+    "is_source",
     "parse_source",
 ]

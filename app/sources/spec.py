@@ -73,6 +73,14 @@ def parse_source(text: str) -> SourceSpec:
     raise SourceError(f"'{text}' is not a source.", f"A source is {FORMS}.")
 
 
+def is_source(text: str) -> bool:
+    """Whether ``text`` has the form of a SOURCE, and not that of a session or a log. What it names need not exist."""
+    bare = text.strip().partition("?")[0]
+    if bare.startswith("example:") or bare.lower().endswith((".py", ".pt2")) or _FUNCTION_SUFFIX.fullmatch(bare):
+        return True
+    return _MODULE.fullmatch(bare) is not None and not _exists(bare)
+
+
 def _split_options(text: str) -> tuple[str, dict[str, str]]:
     if _exists(text):  # a file may have a question mark in its name
         return text, {}

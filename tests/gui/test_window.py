@@ -340,6 +340,13 @@ def test_what_cannot_be_opened_is_said(make_window: MakeWindow, qtbot: QtBot, tm
     qtbot.waitUntil(lambda: len(texts(window)) == 1, timeout=10_000)
 
 
+def test_a_function_that_python_can_import_is_compiled(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window()
+    with qtbot.waitSignal(window.report_shown, timeout=30_000):
+        window.open_path("package.module:make")
+    assert window.session.report.source == "package.module:make"
+
+
 def test_place_that_cannot_be_written(
     make_window: MakeWindow, qtbot: QtBot, answers: Answers, report: Report, tmp_path: Path
 ) -> None:
