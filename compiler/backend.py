@@ -137,9 +137,12 @@ def through_aot(
         return min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
 
     direct: list[Any] = []
+    # torch 2.11 keeps ``inference`` as long as what it compiled, and with it would keep the first call's inputs: an
+    # earlier region's graph does not run again while somebody holds what it handed out.
+    given = [type(value) for value in example_inputs]
 
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        plain = needs_no_wrapper(aot_metadata(), graph, example_inputs)
+        plain = needs_no_wrapper(aot_metadata(), graph, given)
         run = compiler_of("inference")(_seeded(options, graph), inputs)
         if plain:
             direct.append(direct_call(run))

@@ -32,17 +32,17 @@ def direct_call(run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     return call
 
 
-def needs_no_wrapper(metadata: Any, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
+def needs_no_wrapper(metadata: Any, graph: torch.fx.GraphModule, given: Sequence[type]) -> bool:
     """Whether a call of the inference ``graph`` is a call of what Dynamo captured, input by input, output by output.
 
-    ``metadata`` is AOTAutograd's on the graph. What is asked here holds for every call that Dynamo's guards let
-    through, for they see to the inputs' types.
+    ``metadata`` is AOTAutograd's on the graph, ``given`` the types of what Dynamo calls it with. What is asked here
+    holds for every call that Dynamo's guards let through, for they see to the inputs' types.
     """
     placeholders = graph.graph.find_nodes(op="placeholder")
     (output,) = graph.graph.find_nodes(op="output")
     results = [node.meta.get("val") if isinstance(node, torch.fx.Node) else None for node in output.args[0]]
-    values = [*example_inputs, *(node.meta.get("val") for node in placeholders), *results]
-    if len(placeholders) != len(example_inputs) or any(type(value) not in _PLAIN for value in values):
+    types = [*given, *(type(node.meta.get("val")) for node in placeholders), *map(type, results)]
+    if len(placeholders) != len(given) or any(kind not in _PLAIN for kind in types):
         return False
     try:
         return bool(

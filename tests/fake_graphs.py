@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,10 +61,40 @@ class FakeRecording:
         return self.patchable
 
 
+class AddressRecording(FakeRecording):
+    """Knows the addresses of its inputs and keeps none of them alive, as the hardware does."""
+
+    def __init__(self, run: Callable[[list[Any]], Sequence[Any]], arguments: list[Any], patchable: bool) -> None:
+        super().__init__(run, arguments, patchable)
+        given = {value.untyped_storage().data_ptr() for value in arguments if isinstance(value, torch.Tensor)}
+        self.arguments = [_at_its_address(value) for value in arguments]
+        self.written = [
+            value if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() not in given else None
+            for value in self.written
+        ]
+
+    def movable(self, use: InputUse, tensor: Any, others: Sequence[Any]) -> int | None:
+        addresses = [value.data_ptr() if isinstance(value, torch.Tensor) else 0 for value in self.arguments]
+        return addresses.index(tensor.data_ptr()) if tensor.numel() else None
+
+    def move(self, inputs: Sequence[tuple[int, Any]]) -> bool:
+        return super().move([(index, _at_its_address(tensor)) for index, tensor in inputs])
+
+
+def _at_its_address(value: Any) -> Any:
+    """What reads and writes the tensor's memory as long as there is any."""
+    if not isinstance(value, torch.Tensor) or not value.numel():
+        return value
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    memory = (ctypes.c_byte * (reach * value.element_size())).from_address(value.data_ptr())
+    return torch.frombuffer(memory, dtype=value.dtype).as_strided(value.shape, value.stride())
+
+
 class FakeRecorder:
     device_type = "cpu"
 
-    def __init__(self) -> None:
+    def __init__(self, recording: type[FakeRecording] = FakeRecording) -> None:
+        self.recording = recording
         self.recordings: list[FakeRecording] = []
         self.current = FakeStream()
         self.capturing = False
@@ -102,7 +133,7 @@ class FakeRecorder:
                 restore()
         if self.refuses is not None:
             raise CaptureRefused(self.refuses)
-        self.recordings.append(FakeRecording(run, arguments, self.patchable))
+        self.recordings.append(self.recording(run, arguments, self.patchable))
         return self.recordings[-1]
 
     def replay_us(self, recorded: FakeRecording, device: torch.device) -> float:

@@ -1,0 +1,92 @@
+"""Training through torch.compile with a graph for each region, on the CPU with graphs that hold addresses alone."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import weakref
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from compiler import backend
+from compiler.backend import Session, as_captured, fusescope
+from compiler.region import KernelLibrary
+from compiler.runtime.modes import Iteration, RegionGraphsStep
+from compiler.runtime.partitioned import PartitionedRegion
+from compiler.runtime.pool import GraphPool
+from tests.fake_graphs import AddressRecording, FakeRecorder
+from tests.graphs import TARGET
+
+pytest.importorskip("triton", reason="kernels are Triton's")
+
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
+
+
+class Breaks(nn.Module):
+    """A network whose loss is a region of its own, which reads a large output of the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(6, 8)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits = self.head(torch.tanh(self.hidden(x)))
+        torch._dynamo.graph_break()
+        return nn.functional.cross_entropy(logits.float(), x.argmax(-1).clamp(max=4))
+
+
+@pytest.fixture
+def graphed(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[PartitionedRegion]]:
+    """A backend that graphs regions on the CPU as if they ran kernels, and the regions that it makes."""
+    monkeypatch.setattr(backend, "executable_of", lambda region, *_: as_captured(region))
+    monkeypatch.setattr(backend, "launchers_of", lambda region, library: {})
+    monkeypatch.setattr(backend, "_on_gpu", lambda region: True)
+    session = Session(TARGET, KernelLibrary(TARGET, binaries=False, texts=False))
+    session.graph_pool = GraphPool(FakeRecorder(AddressRecording))
+    regions: list[PartitionedRegion] = []
+    options = {"session": session, "cuda_graph": True, "on_graphed_region": regions.append}
+    return lambda gm, inputs: fusescope(gm, inputs, options=options), regions
+
+
+def test_every_region_of_a_training_loop_is_captured_once(graphed: tuple[Any, list[PartitionedRegion]]) -> None:
+    own, regions = graphed
+    model = Breaks()
+    twin = copy.deepcopy(model)
+    x = torch.randn(4, 6)
+    step = RegionGraphsStep(Iteration(torch.compile(model, backend=own), model, (x,), training=True), regions, None)
+    expected = RegionGraphsStep(Iteration(twin, twin, (x,), training=True), [], None)
+    for _ in range(5):
+        step()
+        expected()
+        torch.testing.assert_close(step.outputs(), expected.outputs())
+        with torch.no_grad():
+            for parameter in (*model.parameters(), *twin.parameters()):
+                parameter.sub_(0.1)
+    facts = [region.facts() for region in regions]
+    assert [(one.captures, one.copied_bytes, one.skip_reasons) for one in facts] == [(1, 0, [])] * 4
+    assert [region.replays for region in regions] == [4] * 4
+
+
+@pytest.mark.parametrize("gradients", [False, True], ids=["inference", "training"])
+def test_what_was_compiled_keeps_no_input_of_the_first_call(gradients: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Any] = []
+    make = backend.aot_autograd
+
+    def keeping(**settings: Any) -> Any:
+        kept.append(settings)  # as AOTAutograd may with what it compiled
+        return make(**settings)
+
+    monkeypatch.setattr(backend, "aot_autograd", keeping)
+    weight = torch.randn(4, requires_grad=gradients)
+    compiled = torch.compile(lambda x: (x * weight).sin(), backend=fusescope)
+    x = weight * torch.randn(3, 4)
+    alive = weakref.ref(x)
+    compiled(x)
+    del x
+    gc.collect()
+    assert kept
+    assert alive() is None
