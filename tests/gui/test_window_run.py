@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import statistics
 from typing import Any
 
 import pytest
@@ -220,6 +223,41 @@ def test_live_run_changes_mode_and_is_kept_for_saving(make_window: MakeWindow, q
     qtbot.waitUntil(lambda: window.meter.meter is not None and window.meter.meter.time_measured, timeout=10_000)
 
 
+@pytest.mark.parametrize("fault", ["killed", "failed"])
+def test_a_run_that_ends_before_its_end_keeps_what_came(make_window: MakeWindow, qtbot: QtBot, fault: str) -> None:
+    window = make_window(gpu=True)
+    name = "conv_bn_relu" if fault == "failed" else "relu_add_mul"
+    with qtbot.waitSignal(window.report_shown, timeout=30_000):
+        qtbot.mouseClick(window.start_page.gallery.findChild(Card, f"example:{name}"), LEFT)
+    report = window.session.report
+    report.measurements = [measurement("graph", 20.0, 10.0)]  # of an earlier run, and longer than what comes now
+    window.session.discard_changes()
+    run = window.workspace.panels.run
+    qtbot.waitUntil(lambda: is_seen(run.plot), timeout=20_000)
+    for mode in ("eager", "graph", "compiled"):
+        if (mode in run.modes) is not (mode != "compiled"):
+            click_mode(qtbot, run, mode)
+    qtbot.mouseClick(run.start_button, LEFT)
+    if fault == "killed":
+        qtbot.waitUntil(lambda: len(run.record.rows()) == 2, timeout=10_000)
+        os.kill(window.bridge._client._process._popen.pid, signal.SIGKILL)
+    qtbot.waitUntil(lambda: len(report.measurements) == 2, timeout=10_000)
+    earlier, came = report.measurements
+    assert (earlier.mode, earlier.iterations) == ("graph", 400), "the longer record stays"
+    assert (came.mode, came.gpu, came.warmup) == ("eager", "Test GPU", 10)
+    assert came.iterations == len(came.cpu_samples) > 0
+    assert came.cpu_samples[0] == LEVELS["eager"]
+    assert came.cpu_us.p50 == pytest.approx(statistics.median(came.cpu_samples))
+    assert came.warmup_gpu_samples == [2 * LEVELS["eager"]] * 10
+    assert window.isWindowModified()
+    told = [message.text for message in window.messages.messages]
+    assert told[-1] == f"The run's {came.iterations} iterations until then are kept."
+    assert len(told) == 2, "what happened is told before"
+    if fault == "killed":
+        qtbot.waitUntil(lambda: "recorded iterations" in run.state_text, timeout=5_000)
+    assert not run.is_running
+
+
 def test_percentiles_and_speedups() -> None:
     record = RunRecord()
     record.add("eager", [100.0] * 10, [50.0] * 10, warmup=True)
@@ -254,6 +292,9 @@ def test_record_finds_iterations_again_after_it_dropped_early_ones() -> None:
     series = record.series("eager")
     assert series.first + len(series.cpu) == 40_000
     assert series.cpu[-1] == 39.0
+    (eager, graph) = record.measurements("GPU", 0)
+    assert (eager.iterations + eager.warmup, graph.iterations + graph.warmup) == (40_000, 40_000)
+    assert [m.iterations for m in record.measurements("GPU", 79_500)] == [500]
     assert record.segments[0].start <= record.first
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
@@ -9,11 +11,25 @@ from app.worker.protocol import Failed, Measured, Ready, RunState, Samples, SetR
 from compiler.joining import note_kernel_times
 from compiler.report import Report
 from views.compile.worker_bridge import WorkerBridge
+from views.look import format as fmt
 from views.run.panel import RunPanel
+from views.run.record import RunRecord
 from views.window.message_bar import Message
 
 NO_GPU = "This machine has no CUDA GPU, so this model cannot run here."
 NOT_LOADED = "The worker does not hold this model: compile it here to run it."
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a run runs, the samples that come of it (in ``record`` from ``since`` on), and the modes whose own record
+    has come.
+    """
+
+    report: Report
+    record: RunRecord
+    since: int
+    measured: set[str] = field(default_factory=set)
 
 
 class RunControl(QObject):
@@ -29,7 +45,7 @@ class RunControl(QObject):
         self._panel = panel
         self._has_samples = has_samples
         self._id = 0
-        self._runs: dict[int, Report] = {}  # what each run runs; its records come when it has ended
+        self._runs: dict[int, _Run] = {}  # until each has told its end: its records come then
         known = bridge.known
         self._has_gpu = known.gpu is not None if known is not None else None  # None: the worker has not said yet
         self._report: Report | None = None
@@ -76,7 +92,7 @@ class RunControl(QObject):
     def _start(self, modes: list[str]) -> None:
         self._id = self._bridge.new_id()
         if self._report is not None:
-            self._runs[self._id] = self._report
+            self._runs[self._id] = _Run(self._report, self._panel.record, self._panel.record.total)
         self._bridge.send(StartRun(self._id, modes))
 
     def _change(self, modes: list[str]) -> None:
@@ -94,29 +110,56 @@ class RunControl(QObject):
     def _on_state(self, event: RunState) -> None:
         if event.id == self._id:
             self._panel.apply_state(event)
-        if event.state == "stopped" and self._runs.get(event.id) is self._report is not None:
-            self.ended.emit()
+        if event.state == "stopped" and (run := self._runs.pop(event.id, None)) is not None:
+            self._show_ended(run)
 
     def _on_samples(self, event: Samples) -> None:
         if event.id == self._id:
             self._panel.add_samples(event)
 
     def _on_measured(self, event: Measured) -> None:
-        report = self._runs.get(event.id)
-        if report is None:
+        run = self._runs.get(event.id)
+        if run is None:
             return
-        keep_measured(report, event)
-        self.measured.emit(report)
+        run.measured.add(event.measurement.mode)
+        keep_measured(run.report, event)
+        self.measured.emit(run.report)
 
     def _on_failed(self, event: Failed) -> None:
         if event.id == self._id and self._id:
             self._panel.stop()
             self.message.emit(Message("error", event.message, event.hint, event.detail))
+        if (run := self._runs.pop(event.id, None)) is not None:
+            self._keep_what_came(run)
 
     def _on_died(self, event: WorkerDied) -> None:
+        runs, self._runs = list(self._runs.values()), {}
+        for run in runs:
+            self._keep_what_came(run)
         if self._loaded:
             self._loaded = False
             self._choose()
+
+    def _keep_what_came(self, run: _Run) -> None:
+        """A run has ended without its records: make them of the samples, where no longer one is there already."""
+        known = {(m.mode, m.gpu): m.iterations for m in run.report.measurements}
+        came = [
+            made
+            for made in run.record.measurements(run.report.target.title, run.since)
+            if made.mode not in run.measured and made.iterations > known.get((made.mode, made.gpu), 0)
+        ]
+        if not came:
+            return
+        for made in came:
+            keep_measured(run.report, Measured(0, made))
+        self.measured.emit(run.report)
+        text = f"The run's {fmt.plural(sum(made.iterations for made in came), 'iteration')} until then are kept."
+        self.message.emit(Message("info", text, "None of them was traced, so the timeline lacks them."))
+        self._show_ended(run)
+
+    def _show_ended(self, run: _Run) -> None:
+        if run.report is self._report:
+            self.ended.emit()
 
 
 def keep_measured(report: Report, event: Measured) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.statistics import outliers, percentiles
-from compiler.report import Measurement
+from compiler.report import Measurement, Percentiles
 
 KEPT = 30_000  # iterations remembered in order
 MODE_TITLES = {
@@ -223,6 +223,34 @@ class RunRecord:
         if eager is None:
             return rows
         return [Row(row.mode, row.iterations, row.cpu, row.gpu, eager / row.iteration_us) for row in rows]
+
+    def measurements(self, gpu: str, since: int) -> list[Measurement]:
+        """What came of each mode from iteration ``since`` of the run on, as records of ``gpu``."""
+        made = []
+        begin = max(since - self._dropped, 0)
+        for number, mode in enumerate(self._modes):
+            at = begin + np.flatnonzero(self._mode[begin : self._filled] == number)
+            warm = self._warm[at]
+            if warm.all():
+                continue
+            lead = int(np.argmin(warm))
+            cpu, gpu_us = (np.round(values[at[~warm]], 2) for values in (self._cpu, self._gpu))
+            all_known = since >= self._dropped
+            made.append(
+                Measurement(
+                    mode,
+                    gpu,
+                    len(cpu),
+                    Percentiles(*percentiles(cpu)),
+                    Percentiles(*percentiles(gpu_us)),
+                    cpu_samples=cpu.tolist(),
+                    gpu_samples=gpu_us.tolist(),
+                    warmup=lead if all_known else lead + self._dropped_of.get(mode, 0),
+                    warmup_cpu_samples=np.round(self._cpu[at[:lead]], 2).tolist() if all_known else [],
+                    warmup_gpu_samples=np.round(self._gpu[at[:lead]], 2).tolist() if all_known else [],
+                )
+            )
+        return made
 
     def _make_room(self, count: int) -> None:
         """Move the latest KEPT iterations to the front of the arrays."""
