@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from compiler.codegen.attempts import attempt
 from compiler.codegen.binary import read_binary
 from compiler.codegen.compile import CompiledKernel, compile_binary, load_function
 from compiler.codegen.config import choose_config, configs, grid_of
@@ -42,7 +43,6 @@ from compiler.runtime.product_trials import time_bias, time_padding
 
 MAX_COMPILE_THREADS = 8
 MAX_TRIALS = 5  # configurations tried beside the default
-PARSE_ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -197,14 +197,9 @@ class KernelLibrary:
         kernel.config, kernel.grid, kernel.binary, kernel.error = chosen.config, chosen.grid, chosen.binary, ""
 
     def _binary(self, kernel: CompiledKernel, wide: bool = False) -> Any:
-        """CPython 3.11 can fail to parse in one thread while another collects garbage ("AST constructor recursion
-        depth mismatch"); the next attempt goes through."""
-        for _ in range(PARSE_ATTEMPTS - 1):
-            try:
-                return compile_binary(kernel.function, kernel.source, kernel.config, self.target, wide=wide)
-            except SystemError:
-                continue
-        return compile_binary(kernel.function, kernel.source, kernel.config, self.target, wide=wide)
+        return attempt(
+            lambda: compile_binary(kernel.function, kernel.source, kernel.config, self.target, wide=wide)
+        )
 
 
 def error_text(error: BaseException) -> str:

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiler.codegen.attempts import attempt
 from compiler.codegen.binary import BinaryFacts, read_binary
 from compiler.inductor.patching import replaced
-from compiler.region import MAX_COMPILE_THREADS, PARSE_ATTEMPTS, error_text
+from compiler.region import MAX_COMPILE_THREADS, error_text
 from compiler.report import Target
 
 _DEFINITION = re.compile(r"^(\w+) = async_compile\.triton\('(\w+)', r?'''(.*?)'''", re.M | re.S)
@@ -77,7 +78,7 @@ def _compile(kernel: InductorKernel, target: Target, chosen: Any) -> None:
         tuner = _load(kernel)
         config = chosen if chosen is not None else tuner.configs[0]
         kernel.timed = chosen is not None or len(tuner.configs) == 1
-        binary = _attempt(lambda: tuner._precompile_config(config)).kernel
+        binary = attempt(lambda: tuner._precompile_config(config)).kernel
         kernel.config = {
             **{k: v for k, v in config.kwargs.items() if isinstance(v, int)},
             "num_warps": config.num_warps,
@@ -89,22 +90,12 @@ def _compile(kernel: InductorKernel, target: Target, chosen: Any) -> None:
         kernel.error = error_text(error)
 
 
-def _attempt(compile_once: Callable[[], Any]) -> Any:
-    """CPython 3.11 can fail to parse in one thread while another collects garbage; the next attempt goes through."""
-    for _ in range(PARSE_ATTEMPTS - 1):
-        try:
-            return compile_once()
-        except SystemError:
-            continue
-    return compile_once()
-
-
 def _load(kernel: InductorKernel) -> Any:
     """Inductor's autotuner of the kernel. Triton reads its source through ``linecache``, so no file is needed."""
     filename = f"<inductor {kernel.name}>"
     linecache.cache[filename] = (len(kernel.source), None, kernel.source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": f"fusescope.{kernel.name}", "__file__": filename}
-    exec(_attempt(lambda: compile(kernel.source, filename, "exec")), namespace)
+    exec(attempt(lambda: compile(kernel.source, filename, "exec")), namespace)
     return namespace[kernel.function]
 
 
