@@ -8,7 +8,7 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.index import Index
+from compiler.index import Index, has_gaps, is_dense
 from compiler.ir import IndexValue, Lazy, Value
 from compiler.lowering.pointwise import divide
 from compiler.lowering.registry import NotLowered, Scope, lower
@@ -50,9 +50,18 @@ def ones(scope: Scope, *_: Any, **__: Any) -> Lazy:
     return _filled(scope, 1)
 
 
-@lower(aten.empty.memory_format, aten.empty_strided, aten.new_empty, aten.new_empty_strided)
+@lower(aten.empty.memory_format, aten.new_empty)
 def empty(scope: Scope, *_: Any, **__: Any) -> Lazy:
     """Any values: zeros, which need no memory until something wants them there."""
+    return _filled(scope, 0)
+
+
+@lower(aten.empty_strided, aten.new_empty_strided)
+def empty_strided(scope: Scope, *_: Any, **__: Any) -> Lazy:
+    """Any values, in memory laid out as asked for."""
+    size, stride = scope.shape(), scope.symbols.strides(scope.output)
+    if not is_dense(size, stride) and not has_gaps(size, stride):
+        raise NotLowered("memory that several elements share")
     return _filled(scope, 0)
 
 

@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 
+from compiler.backend import fusescope
 from tests.interpret.checking import check
 
 aten = torch.ops.aten
@@ -57,3 +58,12 @@ def test_booleans_are_added_and_multiplied_by_or_and_and() -> None:
 def test_powers_of_two_have_eagers_dtype(dtype: torch.dtype, exponent: torch.dtype) -> None:
     check(torch.ldexp, torch.tensor([0, 1, 3]).to(dtype), torch.tensor(2).to(exponent))
     check(torch.ldexp, torch.tensor([0, 1, 3]).to(dtype), torch.tensor([1, 2, 3]).to(exponent))
+
+
+@pytest.mark.parametrize("stride", [(1, 5), (5, 1), (12, 2), (2, 1), (0, 1), (0, 0)])
+def test_empty_memory_lies_as_asked_for(stride: tuple[int, int]) -> None:
+    def make(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.empty_strided((5, 5), stride), x.new_empty_strided((5, 5), stride)
+
+    made = torch.compile(make, backend=fusescope)(torch.ones(2))
+    assert [x.stride() for x in made] == [stride, stride]
