@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.memory_plan import live_bytes, plan_rows
-from compiler.report import BufferPlan, CudaGraph, Memory, MemoryOrder, Report, Trace, TraceEvent
+from compiler.report import BufferPlan, CudaGraph, Memory, MemoryOrder, Report, Stage, Trace, TraceEvent
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow, settle
@@ -389,6 +389,14 @@ def test_source_lines_have_heat_and_select_their_nodes(qtbot: QtBot, report: Rep
     assert told.args[1] == {node for _, node in panel.heat[line].nodes}
     panel.show_selection(Selection("region_0", "", "", frozenset(list(told.args[1])[:1])))
     assert panel.code.marked_lines == [line]
+
+
+def test_names_of_another_compiler_s_stages_do_not_run_into_the_regions(qtbot: QtBot) -> None:
+    panel = StagesPanel(light())
+    qtbot.addWidget(panel)
+    panel.set_stages([Stage("schedule and fuse", 700.0, "forward"), Stage("load", 90.0)])
+    assert panel.bars.accessibleDescription().count("Schedule and fuse") == 1, "written as ours are"
+    assert panel.bars.name_width > panel.bars.fontMetrics().horizontalAdvance("Schedule and fuse")
 
 
 def test_stages_are_explained_in_three_sentences(qtbot: QtBot, report: Report) -> None:

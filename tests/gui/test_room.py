@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QApplication
 from pytestqt.qtbot import QtBot
 
-from compiler.report import CudaGraph, Memory
+from compiler.report import CudaGraph, Memory, Refusal, RefusalRule
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow, open_laid_out, settle
@@ -30,7 +30,11 @@ LEFT = Qt.MouseButton.LeftButton
 def test_with_room_each_column_has_its_own_width() -> None:
     columns = [Column("A", 120), Column("B", 60, True)]
     assert shared_widths(columns, 180) == [120, 60]
-    assert shared_widths(columns, 900) == [120, 60], "the last one stretches by itself"
+    assert shared_widths(columns, 900) == [120, 780]
+    figures = [*columns, Column("C", 60, True)]
+    assert shared_widths(figures, 900) == [120, 390, 390], "no figure stands far from the others"
+    texts = [Column("A", 60, True), Column("B", 120)]
+    assert shared_widths(texts, 900) == [60, 120], "a text that ends it stretches by itself"
     assert shared_widths([], 100) == []
 
 
@@ -68,6 +72,17 @@ def test_no_figure_of_a_comparison_is_cut_in_a_small_window(make_window: MakeWin
     window.workspace.panels.setCurrentWidget(window.workspace.panels.refusals)
     QApplication.processEvents()
     assert tree.horizontalScrollBar().maximum() == 0
+
+
+def test_figures_are_whole_in_every_unit(qtbot: QtBot) -> None:
+    table = DataTable("t", [Column("Name", 200, least=40), Column("Time", 30, True)])
+    qtbot.addWidget(table)
+    for last in (("8.88 ms", "8.88 µs"), ("8.88 µs", "8.88 ms")):
+        table.set_records([Record(("a_rather_long_name" * 4, text), (text, text)) for text in last])
+        table.resize(160, 200)
+        table.show()
+        QApplication.processEvents()
+        assert table.columnWidth(1) >= table.fontMetrics().horizontalAdvance("8.88 ms") + 10, "two letters m are wide"
 
 
 def test_a_width_given_by_hand_stays(qtbot: QtBot) -> None:
@@ -254,7 +269,7 @@ def test_a_panel_with_nothing_to_show_says_why_in_its_middle(make_window: MakeWi
 def test_figures_are_whole_and_stand_close_where_there_is_little_room() -> None:
     columns = [Column("#", 30, True), Column("Name", 108), Column("Time", 76, True)]
     assert shared_widths(columns, 240, [42, 220, 54]) == [42, 144, 54]
-    assert shared_widths(columns, 900, [42, 220, 54]) == [42, 216, 76]
+    assert shared_widths(columns, 900, [42, 220, 54]) == [42, 499, 359]
 
 
 def test_a_tall_cuda_graph_opens_at_its_first_node(qtbot: QtBot) -> None:
@@ -297,20 +312,41 @@ def test_refusals_have_nothing_to_scroll_to_sideways(make_window: MakeWindow, qt
         QApplication.processEvents()
         assert panel.tree.verticalScrollBar().maximum() > 0
         assert panel.tree.horizontalScrollBar().maximum() == 0, width
+        regions = panel.tree.fontMetrics().horizontalAdvance("backward")
+        assert not training or panel.tree.columnWidth(3) > regions + 15, "with what a style leaves beside a text"
 
 
-def test_titles_of_refusals_are_whole_and_a_stage_s_text_has_no_empty_lines(
-    make_window: MakeWindow, qtbot: QtBot
-) -> None:
+def test_a_rule_of_refusals_is_whole_beyond_the_column_of_pairs(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    window.resize(1280, 800)
+    report = transformer_report(60)
+    region = report.regions[0]
+    first, second, *_ = region.nodes
+    region.refusals = [Refusal(first.name, second.name, RefusalRule.ACCESS_MISMATCH, "why " * 30, 4_000)]
+    open_laid_out(qtbot, window, report)
+    panels = window.workspace.panels
+    panels.setCurrentWidget(panels.refusals)
+    settle()
+    tree, header = panels.refusals.tree, panels.refusals.tree.header()
+    at = tree.visualRect(panels.refusals.model.index(0, 0))
+    tree.setColumnWidth(0, 120)
+    beyond = QRect(124, at.top(), 60, at.height())
+    assert beyond.right() < header.sectionViewportPosition(1), "before the bytes, which stand last"
+
+    def inks() -> int:
+        image = tree.viewport().grab(beyond).toImage()
+        return len({image.pixel(x, y) for x in range(image.width()) for y in range(image.height())})
+
+    assert inks() > 2
+    tree.setCurrentIndex(panels.refusals.model.index(0, 0))
+    assert inks() > 2, "also where it is selected"
+
+
+def test_a_stage_s_text_has_no_empty_lines(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     window.resize(2560, 1440)
     open_laid_out(qtbot, window, transformer_report(200))
     panels = window.workspace.panels
-    panels.setCurrentWidget(panels.refusals)
-    settle()
-    title = panels.refusals.model.longest_rule()
-    tree = panels.refusals.tree
-    assert tree.fontMetrics().horizontalAdvance(title) + tree.indentation() < tree.columnWidth(0)
     panels.setCurrentWidget(panels.stages)
     settle()
     for width in (2560, 1280):

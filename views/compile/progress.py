@@ -27,6 +27,11 @@ STAGES = {
 _COLUMNS = 4
 
 
+def stage_title(name: str) -> str:
+    """What a stage is called; a compiler's own names are written as ours are."""
+    return STAGES.get(name, f"{name[:1].upper()}{name[1:]}")
+
+
 @dataclass
 class _Cell:
     widget: QWidget
@@ -132,7 +137,7 @@ class ProgressPanel(QFrame):
             index = len(self._cells)
             sign = QLabel()
             sign.setPixmap(pixmap("recorded", mix(self._theme.muted, self._theme.surface, 0.6), 15))
-            cell = _Cell(QWidget(), sign, label(STAGES.get(stage, stage)), label("", "muted"))
+            cell = _Cell(QWidget(), sign, label(stage_title(stage)), label("", "muted"))
             line = QHBoxLayout(cell.widget)
             line.setContentsMargins(0, 0, 0, 0)
             line.setSpacing(7)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWi
 from app.filtered import hides_stage
 from app.filters import Kept
 from compiler.report import Stage
-from views.compile.progress import STAGES
+from views.compile.progress import stage_title
 from views.compile.stage_texts import explanation
 from views.look import format as fmt
 from views.look.theme import Theme, mix
@@ -22,7 +22,7 @@ _ROW = 26
 _FAINT = 0.38
 _LEAST_TEXT_WIDTH, _TEXT_WIDTH = 230, 380
 _BAR = 620  # pixels of the longest bar at most
-_NAME, _PAD = 104, 12  # pixels of a stage's name, and before and after a region's
+_NAME, _MOST_NAME, _PAD = 104, 190, 12  # pixels of a stage's name, and before and after a region's
 _WIDTH = 14 + 210 + _BAR + 90 + 4 + 16 + _TEXT_WIDTH + 14
 
 
@@ -112,7 +112,7 @@ class StagesPanel(QWidget):
             self.note.tell(f"{of_all.removesuffix('.')}, {spent} of other regions.")
 
     def _explain(self, stage: Stage) -> None:
-        self._title.setText(f"{_name(stage)}  ·  {fmt.milliseconds(stage.ms)}")
+        self._title.setText(f"{stage_title(stage.name)}  ·  {fmt.milliseconds(stage.ms)}")
         self.text.setText(explanation(stage.name))
         self._fit_text()
 
@@ -155,7 +155,7 @@ class _Bars(QWidget):
         total = sum(stage.ms for stage in stages)
         self.setAccessibleDescription(
             f"{fmt.milliseconds(total)} in all. "
-            + " ".join(f"{_name(stage)} {fmt.milliseconds(stage.ms)}." for stage in stages)
+            + " ".join(f"{stage_title(stage.name)} {fmt.milliseconds(stage.ms)}." for stage in stages)
         )
         self.setMinimumHeight(_ROW * (len(stages) + 1))
         self.updateGeometry()
@@ -183,6 +183,13 @@ class _Bars(QWidget):
         else:
             self.choose(self._chosen + step)
 
+    @property
+    def name_width(self) -> int:
+        """Pixels up to where regions may begin: every compiler has names of its own."""
+        measure = self.fontMetrics().horizontalAdvance
+        widest = max((measure(stage_title(stage.name)) for stage in self._stages), default=0)
+        return min(max(widest + 8, _NAME), _MOST_NAME)
+
     def sizeHint(self) -> QSize:
         return QSize(400, _ROW * (len(self._stages) + 1))
 
@@ -195,7 +202,8 @@ class _Bars(QWidget):
         figures = 90 if self.width() > 420 else 78
         metrics = painter.fontMetrics()
         regions = max((metrics.horizontalAdvance(stage.region) for stage in self._stages), default=0)
-        left = _NAME + max(min(regions + 2 * _PAD + 2, self.width() - _NAME - figures - 80), 66)
+        name = self.name_width
+        left = name + max(min(regions + 2 * _PAD + 2, self.width() - name - figures - 80), 66)
         room = max(24, min(self.width() - left - figures, _BAR))
         side = Qt.AlignmentFlag.AlignVCenter
         for row, stage in enumerate([*self._stages, Stage("All stages", total)]):
@@ -205,15 +213,16 @@ class _Bars(QWidget):
                 painter.setOpacity(1.0)
                 painter.setPen(theme.accent if self.hasFocus() else Qt.PenStyle.NoPen)
                 painter.setBrush(mix(theme.surface, theme.accent, 0.1))
-                painter.drawRoundedRect(QRectF(-1, top + 1, left + room + figures, _ROW - 2), 5, 5)
+                painter.drawRoundedRect(QRectF(0.5, top + 1.5, left + room + figures - 1.5, _ROW - 3), 5, 5)
             painter.setOpacity(_FAINT if row in self.faint else 1.0)
             painter.setPen(theme.text)
-            painter.drawText(QRectF(6, top, left - 6, _ROW), side, _name(stage))
+            title = metrics.elidedText(stage_title(stage.name), Qt.TextElideMode.ElideRight, name)
+            painter.drawText(QRectF(6, top, left - 6, _ROW), side, title)
             if not last:
                 painter.setPen(theme.muted)
-                width = left - _NAME - 2 * _PAD
+                width = left - name - 2 * _PAD
                 region = metrics.elidedText(stage.region, Qt.TextElideMode.ElideMiddle, width)
-                painter.drawText(QRectF(_NAME + _PAD, top, width + 2, _ROW), side, region)
+                painter.drawText(QRectF(name + _PAD, top, width + 2, _ROW), side, region)
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(mix(theme.surface, theme.muted, 0.18))
                 painter.drawRoundedRect(QRectF(left, top + 9, room, 8), 4, 4)
@@ -223,7 +232,3 @@ class _Bars(QWidget):
             where = QRectF(left + room + 8, top, figures - 16, _ROW)
             painter.drawText(where, side | Qt.AlignmentFlag.AlignRight, fmt.milliseconds(stage.ms))
         painter.end()
-
-
-def _name(stage: Stage) -> str:
-    return STAGES.get(stage.name, stage.name)

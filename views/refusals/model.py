@@ -10,7 +10,6 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistent
 from app.filters import Kept
 from compiler.report import Refusal, RefusalRule, Report
 from views.look import format as fmt
-from views.tables.record_model import STAND_OFF
 from views.tables.table_menu import csv_text
 
 Index = QModelIndex | QPersistentModelIndex
@@ -108,10 +107,6 @@ class RefusalsModel(QAbstractItemModel):
         """The longest text of a column under any rule; of very many pairs, of the first."""
         return max((_pair_text(pair, column) for pair in self._pairs[:_LOOKED_AT]), key=len, default="")
 
-    def longest_rule(self) -> str:
-        """The longest title of a rule."""
-        return max(map(_rule_text, self._rules), key=len, default="")
-
     def csv_text(self) -> str:
         """The pairs that are shown, in the order they are shown."""
         rows = (
@@ -175,7 +170,7 @@ class RefusalsModel(QAbstractItemModel):
         if role == Qt.ItemDataRole.TextAlignmentRole and section == BYTES:
             return _RIGHT
         if role == Qt.ItemDataRole.DisplayRole:
-            return f"{STAND_OFF if section == BYTES + 1 else ''}{COLUMNS[section]}"
+            return COLUMNS[section]
         return _TIPS.get(COLUMNS[section]) if role == Qt.ItemDataRole.ToolTipRole else None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

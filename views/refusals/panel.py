@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -20,28 +20,50 @@ from compiler.report import Report
 from views.look import format as fmt
 from views.look.theme import Theme
 from views.refusals.model import BYTES, RefusalsModel
-from views.tables.record_model import STAND_OFF
 from views.tables.table_menu import add_table_menu
 from views.widgets.basic import as_panel, label
 from views.widgets.empty import Empty
 from views.widgets.text_line import TextLine
 
-_LEAST, _BYTES, _REGION = 200, 100, 220  # pixels: pairs and reasons at least, bytes, regions at most
-_RULE, _INDENT, _PAD = 26, 46, 14  # before a rule, before a pair, around every text
+_LEAST, _BYTES, _REGION = 200, 96, 220  # pixels: pairs and reasons at least, bytes, regions at most
+_INDENT, _PAD = 46, 18  # before a pair, around every text
+_LEAST_REGION = 70  # pixels, with its title
+_ROW = 26  # pixels
+_WHY, _REGIONS = 2, 3  # columns
 _NOTHING = "Nothing was kept apart: the compiler refused no fusion of neighbours."
 _NO_MATCH = "No refusal is left by the words above and by the filters."
 _OPENED = 8  # a rule with at most so many pairs shows them at once
 
 
 class _Cells(QStyledItemDelegate):
-    """A pair that is cut keeps the ends of its names; a reason stands off from the figure before it."""
+    """A rule is written over the columns that it leaves empty; a pair that is cut keeps the ends of its names."""
+
+    def __init__(self, tree: QTreeView) -> None:
+        super().__init__(tree)
+        self._tree = tree
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> None:
         super().initStyleOption(option, index)
         if index.column() == 0:
             option.textElideMode = Qt.TextElideMode.ElideMiddle
-        elif index.column() == BYTES + 1:
-            option.text = f"{STAND_OFF}{option.text}"
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
+        return QSize(super().sizeHint(option, index).width(), _ROW)
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        if index.parent().isValid() or index.column() == BYTES:
+            super().paint(painter, option, index)
+            return
+        own = QRect(option.rect)  # of a rule's title each cell paints the part that lies in it
+        title = index.siblingAtColumn(0)
+        option.rect.setLeft(self._tree.visualRect(title).left())
+        option.rect.setRight(self._tree.header().sectionViewportPosition(BYTES) - 1)
+        painter.save()
+        painter.setClipRect(own, Qt.ClipOperation.IntersectClip)
+        super().paint(painter, option, title)
+        painter.restore()
 
 
 class RefusalsPanel(QWidget):
@@ -83,6 +105,7 @@ class RefusalsPanel(QWidget):
         header = self.tree.header()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
+        header.moveSection(BYTES, header.count() - 1)  # nothing stands between a rule and the edge but its bytes
         self.tree.sortByColumn(BYTES, Qt.SortOrder.DescendingOrder)
         add_table_menu(self.tree, self.model.csv_text)
         column.addWidget(self.tree, 1)
@@ -103,15 +126,14 @@ class RefusalsPanel(QWidget):
         """Pairs and reasons get what they need, or give way alike, so that there is nothing to scroll to."""
         metrics = self.tree.fontMetrics()
         needs = [metrics.horizontalAdvance(self.model.longest(column)) + _PAD for column in range(4)]
-        region = 0 if self.tree.isColumnHidden(3) else min(needs[3], _REGION)
+        region = 0 if self.tree.isColumnHidden(_REGIONS) else min(max(needs[_REGIONS], _LEAST_REGION), _REGION)
         bar = self.tree.verticalScrollBar().sizeHint().width()  # it may come after this
         room = self.tree.contentsRect().width() - bar - _BYTES - region
-        rule = metrics.horizontalAdvance(self.model.longest_rule()) + _RULE + _PAD
-        pair = max(needs[0] + _INDENT, rule, _LEAST)
-        why = max(needs[2] + metrics.horizontalAdvance(STAND_OFF), _LEAST)
+        pair, why = max(needs[0] + _INDENT, _LEAST), max(needs[_WHY], _LEAST)
         if pair + why > room:
-            pair = max(room * pair // (pair + why), min(rule, room * 3 // 5), _LEAST)
-        for section, width in enumerate((pair, _BYTES, max(room - pair, _LEAST * 4 // 5))):
+            pair = max(min(pair, room // 2), room - why, _LEAST * 4 // 5)
+        widths = {0: pair, _WHY: max(room - pair, _LEAST * 4 // 5), BYTES: _BYTES}
+        for section, width in (widths | ({_REGIONS: region} if region else {})).items():
             self.tree.setColumnWidth(section, width)
 
     def set_theme(self, theme: Theme) -> None:
@@ -142,7 +164,7 @@ class RefusalsPanel(QWidget):
         report = self._report
         if report is not None and report is not self._filled:
             self._filled = report
-            self.tree.setColumnHidden(3, len(report.regions) < 2)
+            self.tree.setColumnHidden(_REGIONS, len(report.regions) < 2)
             self._share_room()
             self.model.set_report(report)
 

@@ -72,10 +72,10 @@ class RecordCells(QStyledItemDelegate):
         if not found:
             return 0
         if self._model.columns[number].is_figure:
-            found = re.sub(r"\d", "8", found)  # another of so many digits may be wider
+            found = [re.sub(r"\d", "8", text) for text in found]  # another of so many digits may be wider
         begin = _SWATCH + _AFTER_SWATCH if number == self._swatch_column else 0
         begin += metrics.horizontalAdvance(STAND_OFF) if self._model.stands_off[number] else 0
-        texts = (found, self._model.columns[number].title)
+        texts = (*found, self._model.columns[number].title)
         return begin + max(metrics.horizontalAdvance(text) for text in texts) + 2 * _PAD + 2
 
     def hover(self, row: int) -> None:

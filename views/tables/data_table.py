@@ -42,7 +42,7 @@ class DataTable(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTabKeyNavigation(False)
         self.verticalHeader().setVisible(False)
-        self.verticalHeader().setDefaultSectionSize(25)
+        self.verticalHeader().setDefaultSectionSize(26)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         header.setStretchLastSection(True)

@@ -64,7 +64,7 @@ class RecordModel(QAbstractTableModel):
         ]
         self.shown: list[Record] = []  # as sorted and filtered
         self._all: list[Record] = []
-        self._longest: list[str] = []  # of each column, once they were asked for
+        self._longest: list[list[str]] = []  # of each column, once they were asked for
         self._order = (-1, Qt.SortOrder.AscendingOrder)
         self._words: list[str] = []
         self._text_of: Callable[[Record], str] = _texts
@@ -91,12 +91,15 @@ class RecordModel(QAbstractTableModel):
         if column >= 0:
             sort_rows(self, self.shown, lambda record: _key(record.values[column]), order)
 
-    def longest(self, column: int) -> str:
-        """The longest text of a column, shown or not; of very many records, of the first. "" without records."""
+    def longest(self, column: int) -> list[str]:
+        """The longest texts of a column, shown or not; of very many records, of the first. None without records.
+
+        One of each unit, for of as many letters "ms" is wider than "µs".
+        """
         if not self._longest:  # of all columns at once, for it is asked at once
             texts = zip(*[record.texts for record in self._all[:_LOOKED_AT]], strict=True)
-            self._longest = [max(of_column, key=len) for of_column in texts]
-        return self._longest[column] if self._longest else ""
+            self._longest = [_longest(of_column) for of_column in texts]
+        return self._longest[column] if self._longest else []
 
     def row_of(self, target: str) -> int:
         """The row of the record with this target, or -1 where none is shown."""
@@ -150,6 +153,11 @@ def side(column: Column) -> Qt.AlignmentFlag:
     """Figures stand right, texts left."""
     where = Qt.AlignmentFlag.AlignRight if column.is_figure else Qt.AlignmentFlag.AlignLeft
     return where | Qt.AlignmentFlag.AlignVCenter
+
+
+def _longest(texts: tuple[str, ...]) -> list[str]:
+    most = max(map(len, texts))
+    return list({text[-2:]: text for text in texts if len(text) == most}.values())
 
 
 def _texts(record: Record) -> str:

@@ -58,7 +58,7 @@ class UnitsPanel(QWidget):
         self._job: Job | None = None
         as_panel(self)
         column = QVBoxLayout(self)
-        column.setContentsMargins(10, 10, 6, 4)
+        column.setContentsMargins(10, 10, 10, 4)
         column.setSpacing(8)
         self.filter = TextLine()
         self.filter.setPlaceholderText("Filter by name, op, kind, reason")
@@ -68,7 +68,6 @@ class UnitsPanel(QWidget):
         self.table = _UnitsDataTable("Groups and extern calls", _COLUMNS, swatch_column=_NAME)
         self.filter.textChanged.connect(self._explain_none)
         self._explain_none()
-        self.table.verticalHeader().setDefaultSectionSize(26)
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
         self.table.setColumnHidden(_ERROR, True)
         column.addWidget(self.table, 1)

@@ -14,12 +14,14 @@ def shared_widths(columns: Sequence[Column], room: int, needs: Sequence[int] = (
 
     ``needs`` has the pixels that each column's texts take, 0 where that is not known. With room for all of them a
     text has what it needs, up to twice its own width, and a figure its own width at least. Else figures stand close
-    and texts give way, and of the columns that fit then the last one ends at the edge of the view.
+    and texts give way, and of the columns that fit then the last one ends at the edge of the view. What is left over is
+    the last column's, or of all but the first where a figure is last: it would stand far from its neighbours.
     """
     needs = needs or [0] * len(columns)
     widths = [_wanted(column, need) for column, need in zip(columns, needs, strict=True)]
     if sum(widths) <= room or not columns:
-        return widths
+        spare = (room - sum(widths)) // (len(columns) - 1) if len(columns) > 1 and columns[-1].is_figure else 0
+        return [*widths[:1], *(width + spare for width in widths[1:])]
     least = [_least(*each) for each in zip(columns, widths, needs, strict=True)]
     fitting, taken = 0, 0
     while fitting < len(columns) and taken + least[fitting] <= room:

@@ -130,7 +130,7 @@ class Docks:
         sides = [self.units, self.inspector]
         beside = width - self.panels.minimumSizeHint().width() - _BETWEEN  # the panels must not reach under it
         inspector = min(max(380, min(640, width * 33 // 100)), max(beside, self.inspector.minimumSizeHint().width()))
-        units = max(300, min(520, width * 30 // 100 - 84))
+        units = max(300, min(520, width * 30 // 100 - 64))
         self._window.resizeDocks(sides, [units, inspector], Qt.Orientation.Horizontal)
         self._window.resizeDocks([self.panels], [max(250, height * 36 // 100 + 6)], Qt.Orientation.Vertical)
 
