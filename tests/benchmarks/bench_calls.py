@@ -38,7 +38,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from bench_common import first_line, lean_settings
+from bench_common import first_line, lean_settings, nothing_behind
 from call_stamps import Stamps, replaced, shares
 
 from compiler.report import CudaGraph
@@ -146,21 +146,6 @@ class Meter:
                     if index >= SETTLE:
                         times[name].append(took / 1e3)
         return times
-
-
-def nothing_behind(gm: Any, example_inputs: Any) -> Callable[..., Any]:
-    """A backend that computes once and then returns what it has: what is left is Dynamo's own time."""
-    from compiler.dynamo.ranges import leave_out_profiler_ranges
-
-    leave_out_profiler_ranges()  # as our backend does
-    kept: list[Any] = []
-
-    def call(*inputs: Any) -> Any:
-        if not kept:
-            kept.append(gm(*inputs))
-        return kept[0]
-
-    return call
 
 
 @dataclass

@@ -37,16 +37,20 @@ APART = "@"  # between a case and the compiler that a child prepares it with
 # with inputs that are elsewhere at every call, "lean" the same with Dynamo set to look at modules in fewer steps and to
 # leave its ranges out of profiles, which changes nothing else; "unguarded" the same as "lean" under
 # set_stance(skip_guard_eval_unsafe=True), which is the user's to choose: what "lean" takes longer is the guards.
-MODES = ("eager", "compiled", "graph", "regions", "lean", "unguarded", "moving", "inductor", "inductor-graph", "bound")
+# "floor" is torch.compile with nothing behind: less than that no backend takes.
+MODES = (
+    "eager", "compiled", "graph", "regions", "lean", "unguarded", "moving", "floor", "inductor", "inductor-graph",
+    "bound",
+)  # fmt: skip
 DEFAULT_MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
 
 
 def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool) -> Any:
-    """A step as ``compiler.runtime.modes`` makes it, and the two modes that only benchmarks have."""
+    """A step as ``compiler.runtime.modes`` makes it, or of a mode that only benchmarks have."""
     import torch
 
     from compiler.runtime.capture import _side_stream
-    from compiler.runtime.modes import Iteration, WholeGraphStep, prepare
+    from compiler.runtime.modes import Iteration, Step, WholeGraphStep, prepare
 
     if mode in ("regions", "lean", "unguarded"):
         with torch._dynamo.config.patch({} if mode == "regions" else lean_settings()):
@@ -56,6 +60,9 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
         reasons = [f"{reason.rule} {reason.node}".strip() for reason in facts.skip_reasons[1:]]  # the first is "asked"
         step.note = f"{facts.partitions} graphs, {facts.captures} captures. {', '.join(reasons)}".strip()
         return step
+    if mode == "floor":
+        call = torch.compile(model, backend=nothing_behind)
+        return Step(Iteration(call, model, inputs, training=training), "Dynamo, and a backend that returns at once.")
     if mode == "moving":
         return MovingStep(model, inputs, training)
     if mode == "bound":
@@ -67,6 +74,21 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
         torch.cuda.synchronize()
         return WholeGraphStep(iteration, device, model)
     return prepare(mode, model, inputs, training=training)
+
+
+def nothing_behind(gm: Any, example_inputs: Any) -> Callable[..., Any]:
+    """A backend that computes once and then returns what it has: what is left is Dynamo's own time."""
+    from compiler.dynamo.ranges import leave_out_profiler_ranges
+
+    leave_out_profiler_ranges()  # as our backend does
+    kept: list[Any] = []
+
+    def call(*inputs: Any) -> Any:
+        if not kept:
+            kept.append(gm(*inputs))
+        return kept[0]
+
+    return call
 
 
 def lean_settings() -> dict[str, bool]:
@@ -232,9 +254,12 @@ def first_line(error: BaseException) -> str:
 
 
 def modes_of(case: str, modes: Sequence[str]) -> list[str]:
-    """The modes that a case runs in: "moving@256M" only those whose names contain "256M"."""
+    """The modes that a case runs in: "moving@256M" only those whose names contain "256M".
+
+    What returns at once has no gradients, so no training is run in "floor".
+    """
     split = [mode.partition("@") for mode in modes]
-    return [mode for mode, _, word in split if word in case]
+    return [mode for mode, _, word in split if word in case and not (mode == "floor" and "training" in case)]
 
 
 def children_of(case: str, modes: Sequence[str], *, apart: bool) -> dict[str, list[str]]:

@@ -74,6 +74,8 @@ def markdown(title: str, header: str, rows: Sequence[Row], modes: Sequence[str])
     lines += ["", "## CPU time to submit, median microseconds of one iteration", ""]
     lines += _table(by_case, modes, "cpu_us")
     lines += ["", *ratios(by_case)]
+    if "floor" in modes:
+        lines += ["", *submits(by_case)]
     lines += ["", "## All figures", ""]
     lines += [
         "| model | mode | wall µs | CPU submit µs | GPU µs | kernels | compile s | error | eager error | equal | note |"
@@ -131,6 +133,25 @@ def ratios(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
     for mode in ("graph", "regions"):
         for case, ratio in _against(training, mode, "inductor-graph", "wall_us").items():
             lines.append(f"- {mode}: {case} takes {ratio:.2f}x reduce-overhead's wall time.")
+    return lines
+
+
+def submits(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
+    """What of the CPU time of a call through torch.compile is Dynamo's own, row by row, beside reduce-overhead's."""
+    lines = ["## CPU time to submit: how much of it is Dynamo's", ""]
+    lines.append("| model | reduce-overhead | regions | Dynamo alone | regions / r-o | Dynamo / r-o |")
+    lines.append("|---" * 6 + "|")
+    shares = []
+    for case, rows in by_case.items():
+        theirs, ours, floor = (
+            rows[mode].cpu_us if mode in rows else 0.0 for mode in ("inductor-graph", "regions", "floor")
+        )
+        if theirs and ours and floor:
+            shares.append((ours / theirs, floor / theirs))
+            cells = [*(f"{value:.1f}" for value in (theirs, ours, floor)), *(f"{share:.2f}" for share in shares[-1])]
+            lines.append(f"| {case} | {' | '.join(cells)} |")
+    means = [geometric_mean(column) for column in zip(*shares, strict=True)]
+    lines.append("| **geometric mean** | | | | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
     return lines
 
 
