@@ -21,6 +21,7 @@ from tests.fake_reports import H100
 HERE = Path(__file__).parent
 GPT2 = HERE.parent / "resources" / "samples" / "gpt2-h200.fscope"
 DROPOUT = HERE / "fixtures" / "recorded" / "inductor_dropout.fscope"
+DROPOUT_OPS = HERE / "fixtures" / "recorded" / "inductor_dropout_ops.fscope"  # the profiler told what op launched
 LIBRARY = ExternReason.LIBRARY_IS_FASTER
 GEMM, GEMM_SUM = "sm80_xmma_gemm_f32", "void cublasLt::splitKreduce_kernel<32>"
 ATEN = "void at::native::reduce_kernel<4>"
@@ -90,6 +91,22 @@ def test_inductors_time_reaches_its_units() -> None:
     assert session.meter is not None
     assert session.meter.time == meter(recorded).time
     assert session.meter.time.mapped == pytest.approx(1 - sum(e.duration_us for e in left) / sum(e.us for e in work))
+
+
+def test_ops_that_the_profiler_told_join_exactly_where_order_alone_would_guess() -> None:
+    recorded = open_session(DROPOUT_OPS).report
+    trace = own_trace(recorded)
+    assert trace is not None
+    found = joined_by_name(bare(trace), recorded)
+    assert [event.unit for event in found.events] == [event.unit for event in trace.events]
+    assert {event.op for event in trace.events if event.lane == "cpu" and event.unit.endswith("call0")} == {
+        "aten::addmm", "aten::mm"
+    }  # fmt: skip
+    exact = {event.unit for event in found.events if event.exact and event.unit}
+    assert {"forward/call0", "forward/call1"} <= exact
+    nothing = [msgspec.structs.replace(event, op="", call=-1) for event in bare(trace).events]
+    guessed = joined_by_name(msgspec.structs.replace(trace, events=nothing), recorded)
+    assert "forward/call0" not in {event.unit for event in guessed.events if event.exact}
 
 
 def _in_order(of: Region) -> list[str]:
