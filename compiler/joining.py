@@ -3,7 +3,8 @@
 Our own regions say which step runs (``runtime/observe.py``), and their launches and graph nodes are known exactly.
 Inductor's program says nothing, so its work is joined by what is known of each: the name of a generated kernel, the
 op on the CPU that launched it, and the order, which is the wrapper's. A join is exact where a name or an op leaves one
-choice, else inferred. What no unit can have launched (a loss outside all regions, say) stays without one.
+choice, or where all names and ops that ran are in order those of the units, else inferred. What no unit can have
+launched (a loss outside all regions, say) stays without one.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def join(report: Report, ran: Sequence[Ran]) -> list[Joined | None]:
 
 def _one_choice(steps: Sequence[_Step], ran: Sequence[Ran]) -> Callable[[Ran], bool]:
     """Whether something that was joined could not have been joined to another unit, nor another thing to its unit."""
+    in_full = _are_all(steps, ran)
     launchers = Counter(step.kernel for step in steps if step.kernel)
     callers = Counter(op for step in steps for op in step.ops)
     names = Counter(one.name for one in ran)
@@ -67,11 +69,36 @@ def _one_choice(steps: Sequence[_Step], ran: Sequence[Ran]) -> Callable[[Ran], b
 
     def one_choice(one: Ran) -> bool:
         if one.name in launchers:
-            return launchers[one.name] == names[one.name] == 1
+            return in_full or launchers[one.name] == names[one.name] == 1
         op = base_name(one.op)
-        return bool(op) and callers[op] == len(calls[op]) == 1
+        return bool(op) and (in_full or callers[op] == len(calls[op]) == 1)
 
     return one_choice
+
+
+def _are_all(steps: Sequence[_Step], ran: Sequence[Ran]) -> bool:
+    """Whether the steps' kernels and ops ran in the steps' order, each as often as in them: each has one place then.
+
+    In what order regions run is taken for granted, so of several each must have a kernel or op of its own.
+    """
+    kernels = {step.kernel for step in steps if step.kernel}
+    ops = frozenset().union(*(step.ops for step in steps))
+    labels, call = [], -1
+    for one in ran:
+        label = one.name if one.name in kernels else base_name(one.op)
+        if label in kernels or (label in ops and one.call != call):  # a call launches several kernels
+            labels.append(label)
+        call = one.call
+    of_regions: dict[str, set[str]] = defaultdict(set)
+    expected = []
+    for step in steps:
+        if found := ({step.kernel} | step.ops).intersection(labels):
+            expected.append(step)
+            of_regions[step.region] |= found
+    regions_with = Counter(label for found in of_regions.values() for label in found)
+    told_apart = all(any(regions_with[label] == 1 for label in found) for found in of_regions.values())
+    in_order = all(label == step.kernel or label in step.ops for label, step in zip(labels, expected, strict=False))
+    return told_apart and len(labels) == len(expected) and in_order
 
 
 def _schedule(report: Report) -> list[_Step]:

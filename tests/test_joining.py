@@ -159,13 +159,11 @@ def test_a_report_that_was_never_traced_keeps_its_times() -> None:
 # --- generated kernels by name -------------------------------------------------------------------------------------
 
 
-def test_a_name_that_one_unit_launches_is_exact_and_others_go_by_order() -> None:
+def test_a_name_is_exact_where_one_unit_launches_it_or_everything_ran_in_order() -> None:
     of = report(region("inference", "triton_a_0", "triton_b_1", "triton_b_1"))
-    assert units(of, "triton_a_0", "triton_b_1", "triton_b_1") == [
-        "inference/group0",
-        "inference/group1?",
-        "inference/group2?",
-    ]
+    groups = ["inference/group0", "inference/group1", "inference/group2"]
+    assert units(of, "triton_a_0", "triton_b_1", "triton_b_1") == groups
+    assert units(of, "triton_b_1", "triton_a_0", "triton_b_1") == [f"{groups[1]}?", groups[0], f"{groups[2]}?"]
     assert units(of, "triton_a_0", "triton_b_1", "triton_c_2") == ["inference/group0", "", ""]
 
 
@@ -207,8 +205,21 @@ def test_the_op_decides_where_it_is_known() -> None:
     ran = [Ran("g", "aten::mm", 1), Ran("x", "aten::mm", 1), Ran("s", "aten::sort", 2), Ran("o", "aten::copy_", 3),
            Ran("g", "aten::mm", 4)]  # fmt: skip
     found = units(of, "triton_a_0", *ran, "triton_b_1")
-    mm = [f"inference/call{order}?" for order in (1, 1, 3)]
-    assert found[1:-1] == [*mm[:2], "inference/call2", "", mm[2]]
+    assert found[1:-1] == [*["inference/call1"] * 2, "inference/call2", "", "inference/call3"]
+    found = units(of, *ran, "triton_b_1")
+    assert found[:-1] == [*["inference/call1"] * 2, "inference/call2", "", "inference/call3"], "a kernel left out"
+    found = units(of, "triton_a_0", *ran, Ran("g", "aten::mm", 5), "triton_b_1")
+    assert found[1:6] == [*["inference/call1?"] * 2, "inference/call2", "", "inference/call3?"], "one mm too many"
+
+
+def test_regions_with_the_same_ops_are_told_apart_by_kernels_of_their_own() -> None:
+    first, second = Ran("g", "aten::mm", 1), Ran("g", "aten::mm", 2)
+    of = report(region("forward", "triton_f_0", "mm"), region("backward", "mm", "triton_b_1"))
+    assert units(of, "triton_f_0", first, second, "triton_b_1") == [
+        "forward/group0", "forward/call1", "backward/call0", "backward/group1"
+    ]  # fmt: skip
+    of = report(region("forward", "triton_f_0", "mm"), region("forward_1", "mm"))
+    assert units(of, "triton_f_0", first, second) == ["forward/group0", "forward/call1?", "forward_1/call0?"]
 
 
 def test_a_call_that_is_several_ops() -> None:
