@@ -27,6 +27,7 @@ from views.compile.worker_bridge import ClientFactory, WorkerBridge
 from views.find.control import FindControl
 from views.look import format as fmt
 from views.look.icons import icon
+from views.look.sizes import dots, system_points
 from views.look.style import application, apply_theme, system_is_dark
 from views.look.theme import Theme, by_name
 from views.selection.filter_bar import FilterRow
@@ -84,7 +85,8 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self._keep = keep
         self.dialogs = dialogs or Dialogs(self)
-        self._theme = by_name(settings.theme, system_is_dark())
+        self._text_size = (system_points(), dots())  # rows and columns are made for it, so it stays
+        self._theme = self._themed(settings.theme)
         apply_theme(application(), self._theme)
         self.setWindowTitle("Fusescope")
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # Qt's own would hide the toolbar
@@ -187,7 +189,7 @@ class MainWindow(QMainWindow):
         """Use the theme called ``name`` ("system", "light", "dark") from now on."""
         self.settings.theme = name
         self.menus.themes[name].setChecked(True)
-        self._apply_theme(by_name(name, system_is_dark()))
+        self._apply_theme(self._themed(name))
 
     @property
     def workspace(self) -> Workspace:
@@ -477,7 +479,10 @@ class MainWindow(QMainWindow):
 
     def _scheme_changed(self) -> None:
         if self.settings.theme == "system":
-            self._apply_theme(by_name("system", system_is_dark()))
+            self._apply_theme(self._themed("system"))
+
+    def _themed(self, name: str) -> Theme:
+        return by_name(name, system_is_dark()).sized(*self._text_size)
 
     def _apply_theme(self, theme: Theme) -> None:
         self._theme = theme

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
@@ -23,6 +23,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPixmap,
+    QSinglePointEvent,
 )
 from PySide6.QtWidgets import QWidget
 
@@ -44,7 +45,7 @@ class Chart(QWidget):
 
     def __init__(self, name: str, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.theme = theme
+        self._take(theme)
         self._base = QPixmap()
         self._ringed = False
         self.setAccessibleName(name)
@@ -54,8 +55,20 @@ class Chart(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
-        self.theme = theme
+        self._take(theme)
         self.redraw()
+
+    def _take(self, theme: Theme) -> None:
+        """Charts are drawn for the usual size of texts, and enlarged as a whole where the system's are larger."""
+        self.theme, self.enlarged = theme.unzoomed(), theme.zoom
+
+    def area(self) -> QRectF:
+        """The whole chart, in the units that it is drawn in."""
+        return QRectF(0.0, 0.0, self.width() / self.enlarged, self.height() / self.enlarged)
+
+    def place(self, event: QSinglePointEvent) -> QPointF:
+        """Where the mouse is, in the units that the chart is drawn in."""
+        return event.position() / self.enlarged
 
     def redraw(self) -> None:
         """What ``paint_base`` draws is another thing now."""
@@ -82,12 +95,11 @@ class Chart(QWidget):
         ratio = self.devicePixelRatioF()
         if self._base.size() != self.size() * ratio or self._base.devicePixelRatio() != ratio:
             self._base = self._picture(ratio, self.paint_base)
-        area = QRectF(self.rect())
         with QPainter(self) as painter:
             painter.drawPixmap(0, 0, self._base)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            self.paint_marks(painter, area)
-            self.paint_hover(painter, area)
+            self._paint(painter, self.paint_marks)
+            self._paint(painter, self.paint_hover)
             if self._ringed:
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(self.theme.accent, 1.5))
@@ -119,8 +131,15 @@ class Chart(QWidget):
         made.fill(self.theme.surface)
         with QPainter(made) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            paint(painter, QRectF(self.rect()))
+            self._paint(painter, paint)
         return made
+
+    def _paint(self, painter: QPainter, paint: Callable[[QPainter, QRectF], None]) -> None:
+        painter.save()
+        painter.scale(self.enlarged, self.enlarged)
+        painter.setFont(self.theme.ui_font())
+        paint(painter, self.area())
+        painter.restore()
 
     def save(self, path: Path) -> None:
         """Write the chart as SVG, or as PNG where ``path`` does not end in ``.svg``.
@@ -129,7 +148,10 @@ class Chart(QWidget):
             OSError: the file cannot be written.
         """
         if path.suffix.lower() == ".svg":
-            save_svg(path, self.size(), self.theme.surface, self.accessibleName(), self.paint_chart)
+            def paint(painter: QPainter, area: QRectF) -> None:
+                self._paint(painter, self.paint_chart)
+
+            save_svg(path, self.size(), self.theme.surface, self.accessibleName(), paint)
         elif not self.picture().save(str(path), "PNG"):
             raise OSError(f"{path} cannot be written.")
 

@@ -137,7 +137,7 @@ class Gantt(Chart):
         if whole != self._whole:
             self._view = self._whole = whole
         self._bands, self._colors = bands, colors
-        self.setMinimumHeight(round(sum(band.height for band in bands) + AXIS))
+        self.setMinimumHeight(round((sum(band.height for band in bands) + AXIS) * self.enlarged))
         self.redraw()
 
     def show_unit(self, unit: str) -> None:
@@ -156,7 +156,7 @@ class Gantt(Chart):
     def position_of(self, band: int, event: int) -> QPointF:
         """The middle of an event's box, for tests and tips. Raises KeyError where the lane does not hold it."""
         top = sum(b.height for b in self._bands[:band]) + HEAD
-        x = self._scale(QRectF(self.rect()))
+        x = self._scale(self.area())
         for row, lane in enumerate(self._bands[band].lanes):
             found = np.flatnonzero(lane.events == event)
             if len(found):
@@ -344,7 +344,7 @@ class Gantt(Chart):
 
     def event_at(self, at: QPointF) -> tuple[int, int] | None:
         """(band, position in its trace) of the event at a point, or of one within two pixels."""
-        x, top = self._scale(QRectF(self.rect())), 0.0
+        x, top = self._scale(self.area()), 0.0
         for number, band in enumerate(self._bands):
             row = int((at.y() - top - HEAD) // ROW)
             if 0 <= row < len(band.lanes) and at.y() >= top + HEAD and at.x() >= x.start:
@@ -367,7 +367,7 @@ class Gantt(Chart):
 
     def _zoom(self, factor: float, px: float) -> None:
         low, high = self._view
-        middle = self._scale(QRectF(self.rect())).value(px)
+        middle = self._scale(self.area()).value(px)
         self._look((middle - (middle - low) / factor, middle + (high - middle) / factor))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -377,26 +377,26 @@ class Gantt(Chart):
             by = (angle.y() or angle.x()) / 120.0 * (self._view[1] - self._view[0]) * 0.1
             self._look((self._view[0] - by, self._view[1] - by))
         else:
-            self._zoom(_ZOOM ** (angle.y() / 120.0), event.position().x())
+            self._zoom(_ZOOM ** (angle.y() / 120.0), self.place(event).x())
         event.accept()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Begin to pan, or to click."""
         if event.button() == Qt.MouseButton.LeftButton:
-            self._press, self._dragged = (event.position(), self._view), False
+            self._press, self._dragged = (self.place(event), self._view), False
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, or tell what is below the mouse."""
-        self._mouse = event.position()
+        self._mouse = self.place(event)
         if self._press is not None:
             start, (low, high) = self._press
-            moved = start.x() - event.position().x()
+            moved = start.x() - self.place(event).x()
             if abs(moved) > 4 or self._dragged:
                 self._dragged = True
-                x = self._scale(QRectF(self.rect()))
+                x = self._scale(self.area())
                 by = moved * (high - low) / (x.end - x.start)
                 self._look((low + by, high + by))
-        found = self.event_at(event.position())
+        found = self.event_at(self.place(event))
         self.setCursor(Qt.CursorShape.PointingHandCursor if found else Qt.CursorShape.ArrowCursor)
         self.unit_hovered.emit(self._bands[found[0]].trace.events[found[1]].unit if found else "")
         self.update()
@@ -405,7 +405,7 @@ class Gantt(Chart):
         """A click without a drag chooses."""
         clicked = self._press is not None and not self._dragged
         self._press, self._dragged = None, False
-        found = self.event_at(event.position()) if clicked else None
+        found = self.event_at(self.place(event)) if clicked else None
         if found is not None:
             self.event_chosen.emit(self._bands[found[0]].trace.events[found[1]])
 
@@ -427,9 +427,9 @@ class Gantt(Chart):
         if key in steps:
             self._look((self._view[0] + steps[key] * span, self._view[1] + steps[key] * span))
         elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
-            self._zoom(_ZOOM, self.width() / 2)
+            self._zoom(_ZOOM, self.area().width() / 2)
         elif key in (Qt.Key.Key_Minus, Qt.Key.Key_Underscore):
-            self._zoom(1 / _ZOOM, self.width() / 2)
+            self._zoom(1 / _ZOOM, self.area().width() / 2)
         elif key in (Qt.Key.Key_Home, Qt.Key.Key_F):
             self.fit()
         else:

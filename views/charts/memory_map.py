@@ -77,7 +77,7 @@ class MemoryMap(Chart):
     def buffer_box(self, name: str) -> QRectF:
         """Where a buffer is drawn. Raises ValueError for an unknown one."""
         place = [buffer.name for buffer in self._view.rows.buffers].index(name)
-        return QRectF(*self._boxes(QRectF(self.rect()))[place].tolist())
+        return QRectF(*self._boxes(self.area())[place].tolist())
 
     def _areas(self, area: QRectF) -> tuple[QRectF, QRectF]:
         height = (area.height() - _HEAD - 28) * _LIVE_SHARE
@@ -254,7 +254,7 @@ class MemoryMap(Chart):
 
     def _place_at(self, at: QPointF) -> int:
         """The buffer below a point, the smallest of several; -1 where there is none."""
-        boxes = self._boxes(QRectF(self.rect()))
+        boxes = self._boxes(self.area())
         right, below = boxes[:, 0] + boxes[:, 2] + 1, boxes[:, 1] + boxes[:, 3] + 1
         over = (boxes[:, 0] - 1 <= at.x()) & (at.x() <= right) & (boxes[:, 1] - 1 <= at.y()) & (at.y() <= below)
         near = np.flatnonzero(over)
@@ -262,7 +262,7 @@ class MemoryMap(Chart):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The buffer or step below the mouse."""
-        self._mouse = event.position()
+        self._mouse = self.place(event)
         place = self._place_at(self._mouse)
         self.setCursor(Qt.CursorShape.PointingHandCursor if place >= 0 else Qt.CursorShape.ArrowCursor)
         self.node_hovered.emit(self._view.rows.buffers[place].node if place >= 0 else "")
@@ -270,7 +270,7 @@ class MemoryMap(Chart):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose a buffer."""
-        place = self._place_at(event.position())
+        place = self._place_at(self.place(event))
         if place >= 0 and event.button() == Qt.MouseButton.LeftButton:
             self.node_chosen.emit(self._view.rows.buffers[place].node)
 

@@ -86,7 +86,7 @@ class RooflineChart(Chart):
     def position_of(self, unit: str) -> QPointF:
         """Where a unit is drawn. Raises ValueError for an unknown one."""
         place = [point.unit for point in self._cloud.points].index(unit)
-        x, y = self._places(QRectF(self.rect()))
+        x, y = self._places(self.area())
         return QPointF(float(x[place]), float(y[place]))
 
     def _box(self, area: QRectF) -> QRectF:
@@ -215,14 +215,14 @@ class RooflineChart(Chart):
     def _nearest(self, at: QPointF) -> Point | None:
         if self._target is None or not self._cloud.points:
             return None
-        x, y = self._places(QRectF(self.rect()))
+        x, y = self._places(self.area())
         away = np.abs(x - at.x()) + np.abs(y - at.y())
         best = int(away.argmin())
         return self._cloud.points[best] if away[best] <= _NEAR * 1.6 else None
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The unit near the mouse."""
-        self._mouse = event.position()
+        self._mouse = self.place(event)
         found = self._nearest(self._mouse)
         self.setCursor(Qt.CursorShape.PointingHandCursor if found else Qt.CursorShape.ArrowCursor)
         self.unit_hovered.emit(found.unit if found is not None else "")
@@ -230,7 +230,7 @@ class RooflineChart(Chart):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose a unit."""
-        found = self._nearest(event.position())
+        found = self._nearest(self.place(event))
         if found is not None and event.button() == Qt.MouseButton.LeftButton:
             self.unit_chosen.emit(found.unit)
 

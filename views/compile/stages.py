@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.filtered import hides_stage
@@ -12,6 +12,7 @@ from compiler.report import Stage
 from views.compile.progress import stage_title
 from views.compile.stage_texts import explanation
 from views.look import format as fmt
+from views.look.sizes import px
 from views.look.theme import Theme, mix
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.table_menu import csv_text
@@ -38,7 +39,7 @@ class StagesPanel(QWidget):
         whole = QHBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         self._content = QWidget()
-        self._content.setMaximumWidth(_WIDTH)  # bars and text stay beside each other
+        self._content.setMaximumWidth(px(_WIDTH))  # bars and text stay beside each other
         whole.addWidget(self._content, 1000)
         self._empty = Empty("stages", theme, "Nothing is known of the stages of this compilation.")
         whole.addWidget(self._empty, 1000)
@@ -123,7 +124,7 @@ class StagesPanel(QWidget):
 
     def _fit_text(self) -> None:
         """As wide as there is room for, and no higher than its lines."""
-        width = max(_LEAST_TEXT_WIDTH, min(self.width() * 2 // 5 - 14, _TEXT_WIDTH))
+        width = max(px(_LEAST_TEXT_WIDTH), min(self.width() * 2 // 5 - 14, px(_TEXT_WIDTH)))
         self._card.setFixedSize(width, self._card.layout().totalHeightForWidth(width))
 
 
@@ -157,7 +158,7 @@ class _Bars(QWidget):
             f"{fmt.milliseconds(total)} in all. "
             + " ".join(f"{stage_title(stage.name)} {fmt.milliseconds(stage.ms)}." for stage in stages)
         )
-        self.setMinimumHeight(_ROW * (len(stages) + 1))
+        self.setMinimumHeight(px(_ROW * (len(stages) + 1)))
         self.updateGeometry()
         self.update()
 
@@ -174,7 +175,7 @@ class _Bars(QWidget):
             self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        self.choose(int(event.position().y() // _ROW))
+        self.choose(int(event.position().y() / self._theme.zoom // _ROW))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
@@ -185,26 +186,28 @@ class _Bars(QWidget):
 
     @property
     def name_width(self) -> int:
-        """Pixels up to where regions may begin: every compiler has names of its own."""
-        measure = self.fontMetrics().horizontalAdvance
+        """Up to where regions may begin, in the units that are drawn in: every compiler has names of its own."""
+        measure = QFontMetrics(self._theme.unzoomed().ui_font()).horizontalAdvance
         widest = max((measure(stage_title(stage.name)) for stage in self._stages), default=0)
         return min(max(widest + 8, _NAME), _MOST_NAME)
 
     def sizeHint(self) -> QSize:
-        return QSize(400, _ROW * (len(self._stages) + 1))
+        return QSize(px(400), px(_ROW * (len(self._stages) + 1)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        theme = self._theme
+        theme, width = self._theme.unzoomed(), int(self.width() / self._theme.zoom)
         painter = QPainter(self)
+        painter.scale(self._theme.zoom, self._theme.zoom)
+        painter.setFont(theme.ui_font())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         total = sum(stage.ms for stage in self._stages)
         longest = max((stage.ms for stage in self._stages), default=1.0) or 1.0
-        figures = 90 if self.width() > 420 else 78
+        figures = 90 if width > 420 else 78
         metrics = painter.fontMetrics()
         regions = max((metrics.horizontalAdvance(stage.region) for stage in self._stages), default=0)
         name = self.name_width
-        left = name + max(min(regions + 2 * _PAD + 2, self.width() - name - figures - 80), 66)
-        room = max(24, min(self.width() - left - figures, _BAR))
+        left = name + max(min(regions + 2 * _PAD + 2, width - name - figures - 80), 66)
+        room = max(24, min(width - left - figures, _BAR))
         side = Qt.AlignmentFlag.AlignVCenter
         for row, stage in enumerate([*self._stages, Stage("All stages", total)]):
             top = row * _ROW
@@ -220,9 +223,9 @@ class _Bars(QWidget):
             painter.drawText(QRectF(6, top, left - 6, _ROW), side, title)
             if not last:
                 painter.setPen(theme.muted)
-                width = left - name - 2 * _PAD
-                region = metrics.elidedText(stage.region, Qt.TextElideMode.ElideMiddle, width)
-                painter.drawText(QRectF(name + _PAD, top, width + 2, _ROW), side, region)
+                beside = left - name - 2 * _PAD
+                region = metrics.elidedText(stage.region, Qt.TextElideMode.ElideMiddle, beside)
+                painter.drawText(QRectF(name + _PAD, top, beside + 2, _ROW), side, region)
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(mix(theme.surface, theme.muted, 0.18))
                 painter.drawRoundedRect(QRectF(left, top + 9, room, 8), 4, 4)

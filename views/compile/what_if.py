@@ -25,6 +25,7 @@ from app.worker.protocol import Failed, ListOptions, OptionsListed, WorkerDied
 from compiler.report import Report
 from views.compile.options_model import VALUE, OptionsFilter, OptionsModel
 from views.compile.worker_bridge import WorkerBridge
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.widgets.basic import label
 
@@ -37,7 +38,7 @@ class WhatIf(QDialog):
         self._report = report
         self._bridge = bridge
         self.setWindowTitle(f"What if: options of {compiler_title(report.compiler)}")
-        self.resize(820, 620)
+        self.resize(px(820), px(620))
         column = QVBoxLayout(self)
         column.setContentsMargins(18, 16, 18, 14)
         column.setSpacing(10)
@@ -58,7 +59,7 @@ class WhatIf(QDialog):
         scroll.setAccessibleName("Options, scrolled")
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidgetResizable(True)
-        scroll.setFixedHeight(84)
+        scroll.setFixedHeight(px(84))
         scroll.setWidget(self._doc)
         column.addWidget(scroll)
         column.addLayout(self._feet())
@@ -105,14 +106,14 @@ class WhatIf(QDialog):
         )
         table.setTabKeyNavigation(False)
         table.verticalHeader().setVisible(False)
-        table.verticalHeader().setDefaultSectionSize(28)
+        table.verticalHeader().setDefaultSectionSize(px(28))
         header = table.horizontalHeader()
         header.setHighlightSections(False)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
         for section, width in enumerate((320, 170, 150)):
-            table.setColumnWidth(section, width)
+            table.setColumnWidth(section, px(width))
         return table
 
     def _feet(self) -> QHBoxLayout:

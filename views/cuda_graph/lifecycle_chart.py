@@ -73,7 +73,8 @@ class LifecycleChart(Chart):
         self._take_height()
 
     def _take_height(self) -> None:
-        self.setFixedHeight(self._rows(self.width()) * _FIGURE + _GAP + _STEPS)
+        height = self._rows(self.area().width()) * _FIGURE + _GAP + _STEPS
+        self.setFixedHeight(round(height * self.enlarged))
 
     def _columns(self, width: float) -> int:
         return max(1, min(len(headlines(self._graph)), int(width // _LEAST_WIDTH)))

@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
 
 from app.finder import Entry, find
 from views.background.jobs import Job
+from views.look.sizes import px
 from views.look.theme import Theme, mix
 from views.widgets.basic import label
 from views.widgets.text_line import TextLine
@@ -71,7 +72,7 @@ class _Row(QStyledItemDelegate):
         self.theme = theme
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        return QSize(_WIDTH, _ROW)
+        return QSize(px(_WIDTH), px(_ROW))
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -90,20 +91,20 @@ class _Row(QStyledItemDelegate):
         kind_font = theme.ui_font(8.5)
         painter.setFont(kind_font)
         painter.setPen(theme.muted)
-        kind = QRect(box.right() - 130, box.top(), 116, box.height())
+        kind = QRect(box.right() - px(130), box.top(), px(116), box.height())
         painter.drawText(kind, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, entry.kind)
         strong = theme.mono_font(9.5) if entry.kind == "source line" else theme.ui_font(10.0)
         if entry.kind != "source line":
             strong.setWeight(QFont.Weight.Medium)
         painter.setFont(strong)
         painter.setPen(theme.text)
-        top = box.top() + 3 if entry.detail else box.center().y() - 9
-        room = QRect(box.left() + 16, top, box.width() - 160, 18)
+        top = box.top() + 3 if entry.detail else box.center().y() - px(9)
+        room = QRect(box.left() + 16, top, box.width() - px(160), px(18))
         text = painter.fontMetrics().elidedText(entry.title, Qt.TextElideMode.ElideMiddle, room.width())
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, text)
         painter.setFont(theme.ui_font(8.5))
         painter.setPen(theme.muted)
-        second = room.translated(0, 17)
+        second = room.translated(0, px(17))
         text = painter.fontMetrics().elidedText(entry.detail, Qt.TextElideMode.ElideRight, second.width())
         painter.drawText(second, Qt.AlignmentFlag.AlignVCenter, text)
         painter.restore()
@@ -246,7 +247,7 @@ class Palette(QFrame):
 
     def _place(self) -> None:
         window = self.parentWidget()
-        width = min(_WIDTH + 16, window.width() - 40)
+        width = min(px(_WIDTH) + 16, window.width() - 40)
         count = min(len(self.results.entries), _ROWS)
-        most = min(_ROW * count + 64 if count else self.sizeHint().height(), window.height() - 120)
+        most = min(px(_ROW) * count + px(64) if count else self.sizeHint().height(), window.height() - 120)
         self.setGeometry((window.width() - width) // 2, 84, width, most)

@@ -10,6 +10,7 @@ from app.overlays import LEVELS, OVERLAYS, Overlay
 from app.unit_errors import error_text
 from views.canvas.palette import category_color, ramp_color
 from views.look import format as fmt
+from views.look.sizes import px
 from views.look.theme import Theme
 
 _ROW, _PAD = 18, 10
@@ -36,7 +37,7 @@ class OverlayLegend(QWidget):
         self.setVisible(overlay is not None)
         if overlay is not None:
             rows = 2 if overlay.is_ramp else max(len(overlay.keys), 1)
-            self.resize(196, _PAD * 2 + _ROW * (rows + 1))
+            self.resize(px(196), px(_PAD * 2 + _ROW * (rows + 1)))
             self.setAccessibleName(f"Colours: {OVERLAYS[overlay.kind]}. {' '.join(self._texts(overlay))}")
             self.update()
 
@@ -58,23 +59,25 @@ class OverlayLegend(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """A title, then the ramp or the categories."""
-        overlay, theme = self._overlay, self._theme
+        overlay, theme = self._overlay, self._theme.unzoomed()
         if overlay is None:
             return
+        width = self.width() / self._theme.zoom
         with QPainter(self) as painter:
+            painter.scale(self._theme.zoom, self._theme.zoom)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(QPen(theme.border, 1.0))
             painter.setBrush(theme.surface)
-            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+            painter.drawRoundedRect(QRectF(0.5, 0.5, width - 1, self.height() / self._theme.zoom - 1), 8, 8)
             painter.setFont(theme.ui_font(9.0))
             painter.setPen(theme.text)
             kind = "" if not overlay.is_ramp else " (measured)" if overlay.is_measured else " (estimated)"
             if overlay.kind == "error":
                 kind = " against float64"
-            title = QRectF(_PAD, _PAD - 3, self.width() - 2 * _PAD, _ROW)
+            title = QRectF(_PAD, _PAD - 3, width - 2 * _PAD, _ROW)
             painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, OVERLAYS[overlay.kind] + kind)
             if overlay.is_ramp:
-                self._paint_ramp(painter, overlay)
+                self._paint_ramp(painter, overlay, width - 2 * _PAD)
                 return
             for number, text in enumerate(overlay.keys):
                 top = _PAD + _ROW * (number + 1)
@@ -84,9 +87,9 @@ class OverlayLegend(QWidget):
                 painter.setPen(theme.muted)
                 painter.drawText(QRectF(_PAD + 20, top, 150, _ROW), Qt.AlignmentFlag.AlignVCenter, text)
 
-    def _paint_ramp(self, painter: QPainter, overlay: Overlay) -> None:
+    def _paint_ramp(self, painter: QPainter, overlay: Overlay, length: float) -> None:
         theme = self._theme
-        width = (self.width() - 2 * _PAD) / LEVELS
+        width = length / LEVELS
         top = _PAD + _ROW
         painter.setPen(Qt.PenStyle.NoPen)
         if overlay.units:
@@ -94,7 +97,7 @@ class OverlayLegend(QWidget):
                 painter.fillRect(QRectF(_PAD + level * width, top + 2, width, 10), ramp_color(level, theme))
         painter.setPen(theme.muted)
         texts = self._texts(overlay)
-        where = QRectF(_PAD, top + _ROW - 2, self.width() - 2 * _PAD, _ROW)
+        where = QRectF(_PAD, top + _ROW - 2, length, _ROW)
         painter.drawText(where, Qt.AlignmentFlag.AlignLeft, texts[0])
         if len(texts) > 1:
             painter.drawText(where, Qt.AlignmentFlag.AlignRight, texts[1])

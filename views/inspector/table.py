@@ -6,6 +6,7 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem
 
+from views.look.sizes import px
 from views.tables.table_menu import add_table_menu, csv_text
 
 AROUND = 18  # pixels beside a text of a column
@@ -35,7 +36,7 @@ class Table(QTreeWidget):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         for row in rows:
             item = QTreeWidgetItem(list(row))
-            item.setSizeHint(0, QSize(0, _ROW_HEIGHT))
+            item.setSizeHint(0, QSize(0, px(_ROW_HEIGHT)))
             for column, text in enumerate(row):
                 item.setToolTip(column, text)
             self.addTopLevelItem(item)
@@ -51,7 +52,7 @@ class Table(QTreeWidget):
         widest = [max((measure(row[column]) for row in rows), default=0) for column in range(len(usual))]
         self.want(usual, [min(width + AROUND, _WIDEST) for width in widest])
         shown = min(len(rows), most)
-        self.setFixedHeight(34 + shown * _ROW_HEIGHT)  # with its header, and a line around it
+        self.setFixedHeight(px(34) + shown * px(_ROW_HEIGHT))  # with its header, and a line around it
         self.setMouseTracking(True)
         self.itemEntered.connect(lambda item, column: self.hovered.emit(item.text(0)))
         add_table_menu(self, lambda: csv_text(columns, rows))

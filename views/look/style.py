@@ -72,4 +72,7 @@ def stylesheet(theme: Theme) -> str:
     t["clear"] = resource("themes", theme.name, "clear.svg").as_posix()
     t["check"] = resource("themes", theme.name, "check.svg").as_posix()
     sheet = resource("themes", "app.qss").read_text(encoding="utf-8")
+    sheet = re.sub(r"([\d.]+)pt\b", lambda match: f"{theme.text_points(float(match[1])):g}pt", sheet)
+    boxes = r"\b(height|width): (\d\d+)px"  # of what holds texts; a line is a pixel or two
+    sheet = re.sub(boxes, lambda match: f"{match[1]}: {round(int(match[2]) * theme.zoom)}px", sheet)
     return re.sub(r"@(\w+)", lambda match: t[match[1]], sheet)

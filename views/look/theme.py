@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QPalette
+
+from views.look.sizes import LEAST_POINTS, POINTS, enlarged
 
 UI_FAMILIES = ("Inter", "Inter Variable", "Segoe UI", "SF Pro Text", "Noto Sans", "Roboto", "DejaVu Sans")
 MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Consolas", "Noto Sans Mono", "DejaVu Sans Mono")
@@ -52,23 +54,37 @@ class Theme:
     cpu_curve: QColor
     gpu_curve: QColor
     syntax: Syntax
+    points: float = POINTS  # of the font of labels and controls; all other texts are larger or smaller by their ratio
+    zoom: float = 1.0  # what pixels that texts must fit into are multiplied by
+
+    def sized(self, points: float, dots: float) -> Theme:
+        """With texts as large as the system's, whose font has ``points`` at ``dots`` to an inch."""
+        return replace(self, points=points, zoom=enlarged(points, dots))
+
+    def unzoomed(self) -> Theme:
+        """For who draws through a painter that is scaled by ``zoom``."""
+        return replace(self, points=self.points / self.zoom, zoom=1.0)
 
     @property
     def is_dark(self) -> bool:
         """Whether text is light on dark."""
         return self.window.lightness() < self.text.lightness()
 
-    def ui_font(self, points: float = 10.0) -> QFont:
+    def text_points(self, points: float) -> float:
+        """What ``points`` are where the system's font is another than the one that was drawn for; never too few."""
+        return max(points * self.points / POINTS, LEAST_POINTS)
+
+    def ui_font(self, points: float = POINTS) -> QFont:
         """The font of labels and controls."""
         font = QFont(_installed(UI_FAMILIES))
-        font.setPointSizeF(points)
+        font.setPointSizeF(self.text_points(points))
         return font
 
-    def mono_font(self, points: float = 10.0) -> QFont:
+    def mono_font(self, points: float = POINTS) -> QFont:
         """The fixed-width font of code."""
         font = QFont(_installed(MONO_FAMILIES))
         font.setStyleHint(QFont.StyleHint.Monospace)
-        font.setPointSizeF(points)
+        font.setPointSizeF(self.text_points(points))
         return font
 
     def palette(self) -> QPalette:

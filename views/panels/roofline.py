@@ -13,6 +13,7 @@ from compiler.report import Target
 from views.background.when_seen import WhenSeen
 from views.charts.roofline_chart import Cloud, RooflineChart, cloud
 from views.look import format as fmt
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.selection.hidden_note import hidden_text
 from views.selection.index import RegionIndex
@@ -69,7 +70,7 @@ class RooflinePanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A wide panel has room for whole names."""
         super().resizeEvent(event)
-        self.table.setFixedWidth(max(_TABLE, min(_WIDE_TABLE, self.width() * 3 // 10)))
+        self.table.setFixedWidth(max(px(_TABLE), min(px(_WIDE_TABLE), self.width() * 3 // 10)))
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.filters import Kept
 from compiler.report import Report
 from views.look import format as fmt
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.refusals.model import BYTES, RefusalsModel
 from views.tables.table_menu import add_table_menu
@@ -48,7 +49,7 @@ class _Cells(QStyledItemDelegate):
             option.textElideMode = Qt.TextElideMode.ElideMiddle
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        return QSize(super().sizeHint(option, index).width(), _ROW)
+        return QSize(super().sizeHint(option, index).width(), px(_ROW))
 
     def paint(
         self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
@@ -126,13 +127,13 @@ class RefusalsPanel(QWidget):
         """Pairs and reasons get what they need, or give way alike, so that there is nothing to scroll to."""
         metrics = self.tree.fontMetrics()
         needs = [metrics.horizontalAdvance(self.model.longest(column)) + _PAD for column in range(4)]
-        region = 0 if self.tree.isColumnHidden(_REGIONS) else min(max(needs[_REGIONS], _LEAST_REGION), _REGION)
+        region = 0 if self.tree.isColumnHidden(_REGIONS) else min(max(needs[_REGIONS], px(_LEAST_REGION)), px(_REGION))
         bar = self.tree.verticalScrollBar().sizeHint().width()  # it may come after this
-        room = self.tree.contentsRect().width() - bar - _BYTES - region
+        room = self.tree.contentsRect().width() - bar - px(_BYTES) - region
         pair, why = max(needs[0] + _INDENT, _LEAST), max(needs[_WHY], _LEAST)
         if pair + why > room:
             pair = max(min(pair, room // 2), room - why, _LEAST * 4 // 5)
-        widths = {0: pair, _WHY: max(room - pair, _LEAST * 4 // 5), BYTES: _BYTES}
+        widths = {0: pair, _WHY: max(room - pair, _LEAST * 4 // 5), BYTES: px(_BYTES)}
         for section, width in (widths | ({_REGIONS: region} if region else {})).items():
             self.tree.setColumnWidth(section, width)
 

@@ -153,7 +153,7 @@ class DistributionPlot(Chart):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """The bin below the mouse."""
-        self._mouse = event.position()
+        self._mouse = self.place(event)
         self.update()
 
     def leaveEvent(self, event: object) -> None:

@@ -310,7 +310,7 @@ class RunPlot(Chart):
 
     def _hit(self, at: QPointF) -> tuple[str, int] | None:
         """(mode, number in the mode) of the outlier near a point, else of the iteration below it."""
-        for (box, x, y), facet in zip(self._boxes(QRectF(self.rect())), self._shown, strict=True):
+        for (box, x, y), facet in zip(self._boxes(self.area()), self._shown, strict=True):
             if not box.adjusted(-4, -8, 6, 4).contains(at):
                 continue
             best: tuple[float, Curve, int] | None = None
@@ -352,17 +352,17 @@ class RunPlot(Chart):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Begin to pan, or to click."""
         if event.button() == Qt.MouseButton.LeftButton:
-            self._press, self._dragged = (event.position(), self._span()), False
+            self._press, self._dragged = (self.place(event), self._span()), False
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan, or show the iteration below the mouse."""
-        self._mouse = event.position()
+        self._mouse = self.place(event)
         if self._press is not None and self._shown:
             start, (first, end) = self._press
-            moved = start.x() - event.position().x()
+            moved = start.x() - self.place(event).x()
             if abs(moved) > 4 or self._dragged:
                 self._dragged = True
-                by = round(moved * (end - first) / max(self._boxes(QRectF(self.rect()))[0][0].width(), 1.0))
+                by = round(moved * (end - first) / max(self._boxes(self.area())[0][0].width(), 1.0))
                 self._view = (first + by, end + by)
                 self._refresh()
                 return
@@ -372,7 +372,7 @@ class RunPlot(Chart):
         """A click without a drag picks."""
         clicked = self._press is not None and not self._dragged
         self._press = None
-        found = self._hit(event.position()) if clicked else None
+        found = self._hit(self.place(event)) if clicked else None
         if found is not None:
             self._pick = found
             self._tell()
@@ -389,12 +389,12 @@ class RunPlot(Chart):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom about the mouse."""
-        boxes = self._boxes(QRectF(self.rect()))
-        box = next((b for b in boxes if b[0].left() <= event.position().x() <= b[0].right()), None)
+        boxes = self._boxes(self.area())
+        box = next((b for b in boxes if b[0].left() <= self.place(event).x() <= b[0].right()), None)
         if box is None:
             return
         first, end = self._span()
-        middle = box[1].value(event.position().x())
+        middle = box[1].value(self.place(event).x())
         factor = 0.8 ** (event.angleDelta().y() / 120.0)
         low, high = middle - (middle - first) * factor, middle + (end - middle) * factor
         if high - low >= _LEAST_SPAN:

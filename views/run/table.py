@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from views.look import format as fmt
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.run.facets import mode_color
 from views.run.record import MODE_TITLES, Row, mode_title
@@ -133,14 +134,14 @@ class RunTable(QTableView):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setTabKeyNavigation(False)
         self.verticalHeader().setVisible(False)
-        self.verticalHeader().setDefaultSectionSize(23)
+        self.verticalHeader().setDefaultSectionSize(px(23))
         add_table_menu(self, self.csv_text)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setMinimumSectionSize(40)
         header.setHighlightSections(False)
         for section, width in enumerate(_WIDTHS):
-            self.setColumnWidth(section, width)
+            self.setColumnWidth(section, px(width))
         self.share(0)
 
     def csv_text(self) -> str:
@@ -152,10 +153,10 @@ class RunTable(QTableView):
 
     def share(self, width: int) -> None:
         """Take as many columns as leave the plot its room in a panel ``width`` pixels wide."""
-        left_out = next((columns for below, columns in _LEFT_OUT if width < below), ())
+        left_out = next((columns for below, columns in _LEFT_OUT if width < px(below)), ())
         for column in range(len(_WIDTHS)):
             self.setColumnHidden(column, column in left_out)
-        self.setFixedWidth(sum(w for column, w in enumerate(_WIDTHS) if column not in left_out) + 12)
+        self.setFixedWidth(sum(px(w) for column, w in enumerate(_WIDTHS) if column not in left_out) + 12)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """A click on a row is a click on its switch."""

@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
+from views.look.sizes import px
 from views.tables.cells import RecordCells
 from views.tables.record_model import Column, Record, RecordModel, Swatch
 from views.tables.table_menu import add_table_menu, csv_text
@@ -42,7 +43,7 @@ class DataTable(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTabKeyNavigation(False)
         self.verticalHeader().setVisible(False)
-        self.verticalHeader().setDefaultSectionSize(26)
+        self.verticalHeader().setDefaultSectionSize(px(26))
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         header.setStretchLastSection(True)

@@ -7,6 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from views.look.icons import pixmap
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.widgets.basic import label
 
@@ -27,7 +28,7 @@ class Card(QPushButton):
         column.setContentsMargins(14, 11, 14, 11)
         column.setSpacing(5)
         row = QWidget()
-        row.setFixedHeight(_HEAD)  # with and without a tag: texts of neighbours begin beside each other
+        row.setFixedHeight(px(_HEAD))  # with and without a tag: texts of neighbours begin beside each other
         head = QHBoxLayout(row)
         head.setContentsMargins(0, 0, 0, 0)
         head.setSpacing(8)
@@ -61,11 +62,11 @@ class Card(QPushButton):
 
     def sizeHint(self) -> QSize:
         """A fixed height; the grid decides the width."""
-        return QSize(250, _HEIGHT)
+        return QSize(px(250), px(_HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
         """Narrow enough for one column in a small window."""
-        return QSize(180, _HEIGHT)
+        return QSize(px(180), px(_HEIGHT))
 
 
 class CardGrid(QWidget):
@@ -101,7 +102,7 @@ class CardGrid(QWidget):
         self._arrange(self.rect())
 
     def _arrange(self, area: QRect) -> None:
-        columns = max(1, (area.width() + 10) // self._column_width)
+        columns = max(1, (area.width() + 10) // px(self._column_width))
         if columns == self._columns:
             return
         for column in range(self._columns):

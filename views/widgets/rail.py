@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from views.look.icons import icon
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.widgets.basic import line, tab_comes_by
 
@@ -145,8 +146,8 @@ class Rail(QFrame):
         """Take the shape that fits ``room``, the size of rail and pages together."""
         self._room = room
         foot = self._corner.sizeHint().height() if self._corner is not None else 0
-        tall = len(self.buttons) * _ROW + len(self._lines) * _GAP + foot + 6
-        shape = (room.width() >= _NAMES_FROM and room.height() >= tall, len(self.buttons))
+        tall = len(self.buttons) * px(_ROW) + len(self._lines) * _GAP + foot + 6
+        shape = (room.width() >= px(_NAMES_FROM) and room.height() >= tall, len(self.buttons))
         if shape == self._shape:
             return
         self._shape = shape
@@ -158,7 +159,7 @@ class Rail(QFrame):
         self._grid.setRowStretch(bottom, 1)
         if self._corner is not None:
             self._grid.addWidget(self._corner, bottom + 1, 0, 1, 2, Qt.AlignmentFlag.AlignLeft)
-        self.setFixedWidth(_WIDTH if shape[0] else _NARROW)
+        self.setFixedWidth(px(_WIDTH if shape[0] else _NARROW))
 
     def _in_one_column(self) -> int:
         row = 0
@@ -273,7 +274,7 @@ class RailStack(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """The widest page's, beside a narrow rail."""
-        return QSize(_NARROW + self._pages.minimumSizeHint().width(), super().minimumSizeHint().height())
+        return QSize(px(_NARROW) + self._pages.minimumSizeHint().width(), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Names where there is room: once for all sizes that follow each other while docks are arranged."""

@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.widgets.basic import label, push_button
 from views.window.workspace import Workspace
@@ -93,7 +94,7 @@ class Guide(QWidget):
         self._frame = _Frame(self)
         self.card = QFrame(window)
         self.card.setProperty("role", "palette")
-        self.card.setFixedWidth(_WIDTH)
+        self.card.setFixedWidth(px(_WIDTH))
         column = QVBoxLayout(self.card)
         column.setContentsMargins(16, 14, 16, 12)
         column.setSpacing(6)
@@ -182,15 +183,15 @@ class Guide(QWidget):
         place = QRect(widget.mapTo(window, QPoint(0, 0)), widget.size())
         self._frame.setGeometry(place.adjusted(-3, -3, 3, 3).intersected(window.rect()))
         self._frame.color = self._theme.selection
-        self.card.setFixedHeight(self.card.layout().totalHeightForWidth(_WIDTH))
+        self.card.setFixedHeight(self.card.layout().totalHeightForWidth(px(_WIDTH)))
         card = self.card.size()
-        right, left = place.right() + _MARGIN, place.left() - _MARGIN - _WIDTH
-        if right + _WIDTH <= window.width():
+        right, left = place.right() + _MARGIN, place.left() - _MARGIN - px(_WIDTH)
+        if right + px(_WIDTH) <= window.width():
             x, y = right, place.top()
         elif left >= 0:
             x, y = left, place.top()
         else:
-            x = min(max(place.center().x() - _WIDTH // 2, _MARGIN), window.width() - _WIDTH - _MARGIN)
+            x = min(max(place.center().x() - px(_WIDTH) // 2, _MARGIN), window.width() - px(_WIDTH) - _MARGIN)
             y = place.top() - card.height() - _MARGIN
         y = min(max(y, _MARGIN), window.height() - card.height() - _MARGIN)
         self.card.move(x, y)

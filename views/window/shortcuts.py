@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from views.look.sizes import px
 from views.widgets.basic import as_panel, label
 from views.window.dialogs import close_button
 
@@ -58,7 +59,7 @@ def shortcuts_dialog(parent: QWidget, menus: dict[str, Rows]) -> QDialog:
     feet.addWidget(close_button(dialog))
     column.addLayout(feet)
     room = parent.size()
-    dialog.resize(min(_WIDTH, room.width() - 40), min(_HEIGHT, room.height() - 60))
+    dialog.resize(min(px(_WIDTH), room.width() - 40), min(px(_HEIGHT), room.height() - 60))
     return dialog
 
 
@@ -85,7 +86,7 @@ def _column(sections: dict[str, Rows]) -> QVBoxLayout:
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(4)
-        grid.setColumnMinimumWidth(0, _KEYS_WIDTH)
+        grid.setColumnMinimumWidth(0, px(_KEYS_WIDTH))
         grid.setColumnStretch(1, 1)
         for place, (keys, text) in enumerate(rows):
             grid.addLayout(_keys(keys), place, 0, Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)

@@ -14,6 +14,7 @@ from app.sources.gallery import ExampleInfo
 from views.background.jobs import Job
 from views.look.icons import pixmap
 from views.look.resources import resource
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.widgets.basic import label, push_button
 from views.widgets.cards import Card, CardGrid
@@ -62,7 +63,7 @@ class StartPage(QScrollArea):
         outer = QHBoxLayout(page)
         outer.setContentsMargins(28, 26, 28, 26)
         inner = QWidget()
-        inner.setMaximumWidth(_WIDTH)
+        inner.setMaximumWidth(px(_WIDTH))
         inner.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         outer.addStretch(0)
         outer.addWidget(inner, 1)
