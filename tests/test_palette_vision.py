@@ -18,7 +18,7 @@ from views.canvas.palette import CanvasPalette, category_color, ramp_color
 from views.canvas.scene import CATEGORY, EXTERN, GROUPED, INPUT, OUTPUT, PARAMETER, PLAIN, RAMP
 from views.look.theme import GROUP_COLORS, Theme, dark, light, mix, selected_row, soft
 from views.run.facets import mode_color
-from views.run.record import MODE_TITLES
+from views.run.modes import MODE_TITLES
 
 Vector = NDArray[np.float64]
 VISIONS = {

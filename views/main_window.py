@@ -160,6 +160,7 @@ class MainWindow(QMainWindow):
         self.filters.show_while_needed(False)
         self._stack.setCurrentWidget(self.start_page)
         self.tabs.show_single(True)
+        self.status.show_report_fields(False)
         self.start_page.setFocus()
         self._enable_report_actions(False)
         self.toolbar.set_searchable(False)
@@ -168,6 +169,7 @@ class MainWindow(QMainWindow):
         """The graph with its docks."""
         self._stack.setCurrentWidget(self.workspace.graph)
         self.tabs.show_single(False)
+        self.status.show_report_fields(True)
         self.workspace.graph.canvas.setFocus()
         self.workspace.docks.show(True)
         self.filters.show_while_needed(True)
@@ -278,8 +280,7 @@ class MainWindow(QMainWindow):
         self.addToolBarBreak()
         self.addToolBar(self.filters)
         self.meter = MeterBar(theme)
-        self.statusBar().addPermanentWidget(self.meter)
-        self.status = StatusFields(self.statusBar(), self.bridge)
+        self.status = StatusFields(self.statusBar(), self.bridge, self.meter)
 
     def _connect(self) -> None:
         bar, start = self.toolbar, self.start_page

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 TITLE = "MLP, 8 layers"
-DESCRIPTION = "8 x (LayerNorm, Linear 1024, GELU, residual) at batch 16: small kernels, so CUDA Graph replay pays most."
+DESCRIPTION = "8 × (LayerNorm, Linear 1024, GELU, residual) at batch 16: small kernels, so CUDA Graph replay pays most."
 TRAINING = False
 
 

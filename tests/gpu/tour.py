@@ -22,8 +22,8 @@ from app.worker.client import WorkerClient
 from views.app import make_application
 from views.main_window import MainWindow
 from views.run.compare import sentence
+from views.run.modes import MODE_TITLES
 from views.run.panel import RunPanel
-from views.run.record import MODE_TITLES
 from views.window.bottom_panel import BottomPanel
 
 SECONDS_A_MODE = 3.0

@@ -296,3 +296,8 @@ def test_nothing_is_left_of_the_last_report_that_was_closed(make_window: MakeWin
     qtbot.keyClick(window.finder.palette.line, Qt.Key.Key_Escape)
     show(qtbot, window, 80, "two.py")
     assert window.status.target.isVisible()
+    window.show_start_page()
+    for of_report in (window.meter, window.status.target):
+        assert not of_report.isVisible(), "the start page is of no report"
+    window.show_workspace()
+    assert window.status.target.isVisible()

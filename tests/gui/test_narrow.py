@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QHBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow, is_seen, open_laid_out
 from views.inspector.table import Table
@@ -87,3 +88,39 @@ def test_lists_of_the_inspector_use_what_room_there_is(qtbot: QtBot) -> None:
     table.resize(700, 60)
     QApplication.processEvents()
     assert table.columnWidth(1) > table.fontMetrics().horizontalAdvance(op)
+
+
+def test_regions_without_room_for_their_tabs_are_chosen_from_a_box(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    window.resize(1800, 900)
+    open_laid_out(qtbot, window, transformer_report(160, training=True))
+    graph = window.workspace.graph
+    choice = graph.head.regions
+    assert is_seen(choice.tabs)
+    assert not choice.box.isVisible()
+    graph.show_grouping("modules")
+    window.resize(1100, 700)
+    QApplication.processEvents()
+    assert is_seen(choice.box)
+    assert not choice.tabs.isVisible(), "no arrows to scroll tabs with"
+    assert [choice.box.itemText(i) for i in range(choice.box.count())] == ["region_0_forward", "region_0_backward"]
+    choice.box.setFocus()
+    qtbot.keyClick(choice.box, Qt.Key.Key_Down)
+    assert graph.tabs.currentIndex() == 1
+    window.resize(1800, 900)
+    QApplication.processEvents()
+    assert is_seen(choice.tabs)
+    graph.tabs.setCurrentIndex(0)
+    assert choice.box.currentIndex() == 0
+
+
+def test_a_small_window_ends_where_its_inspector_does(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    window.resize(1024, 700)
+    open_laid_out(qtbot, window, lab_report(60))
+    dock = window.workspace.docks.inspector
+    for grouping in ("fusion", "modules"):
+        window.workspace.graph.show_grouping(grouping)
+        QApplication.processEvents()
+        assert dock.geometry().right() < 1024, grouping
+        assert dock.width() > 240

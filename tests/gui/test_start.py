@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QRect, QSize
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.settings import Settings
 from tests.gui.conftest import ROOT, MakeWindow
 from views.look.icons import icon
 from views.window.start_page import StartPage, samples
@@ -98,3 +100,25 @@ def test_an_icon_that_is_painted_has_the_pixels_of_its_screen(qtbot: QtBot, rati
         painter.drawPixmap(0, 0, icon("app", _RED).pixmap(screen.size(), 1.0))
     screen.setDevicePixelRatio(1.0)
     assert screen.toImage() == at_once.toImage()
+
+
+def test_recent_files_are_known_by_their_names(make_window: MakeWindow, qtbot: QtBot) -> None:
+    folder = Path.home() / "a-rather-long-folder-name" / "experiments" / "of-a-whole-year" / "2026-11"
+    source = str(folder / "attention.py")
+    window = make_window(Settings(recent=[source, "example:gpt2"]), worker=False)
+    first, second = window.menus.recent.actions()
+    assert first.text().startswith("attention.py\t~/a-rather")
+    assert first.toolTip() == source
+    assert second.text().strip() == "example:gpt2"
+    (link,) = [one for one in window.start_page.findChildren(QPushButton) if one.text() == "attention.py"]
+    assert source in link.toolTip()
+    with qtbot.waitSignal(window.start_page.path_chosen) as told:
+        qtbot.mouseClick(link, Qt.MouseButton.LeftButton)
+    assert told.args == [source]
+
+
+def test_a_sample_is_called_as_in_the_gallery(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    (card,) = window.start_page.sample_grid.cards
+    qtbot.waitUntil(lambda: card.title_label.text() == "GPT-2", timeout=10_000)
+    assert "Eager, compiled, graph replay, Inductor" in card.text_label.text()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QTabBar, QWidget
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from app.overlays import OVERLAYS
 from compiler.report import Report
+from views.graph.region_choice import RegionChoice
 from views.graph.regions import break_before, region_tip, region_title
 from views.look.icons import icon
 from views.look.theme import Theme
 from views.widgets.basic import Choice, icon_button
 
 _ROOM_FOR_ZOOM = 760  # pixels
+_LEAST_CHOICE = 104  # pixels of a box to choose from, where there is little room
 _APART = 4  # pixels between what belongs together and what does not, beside the row's own
 GROUPINGS = {"fusion": "Fusion groups", "kernels": "Groups, closed", "modules": "Modules"}
 
@@ -33,14 +35,10 @@ class GraphHead(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 2, 8, 0)
         row.setSpacing(2)
-        self.tabs = QTabBar()
-        self.tabs.setAccessibleName("Compiled regions")
-        self.tabs.setExpanding(False)
-        self.tabs.setDrawBase(False)
-        self.tabs.setUsesScrollButtons(True)
-        self.tabs.setElideMode(Qt.TextElideMode.ElideRight)
+        self.regions = RegionChoice()
+        self.tabs = self.regions.tabs
         self.tabs.currentChanged.connect(self.region_chosen)
-        row.addWidget(self.tabs, 1)
+        row.addWidget(self.regions, 1)
         self.groupings = _choice("Group by", "Group by (M)", GROUPINGS)
         self.groupings.activated.connect(lambda _: self.grouping_chosen.emit(self.grouping))
         row.addWidget(self.groupings)
@@ -85,13 +83,8 @@ class GraphHead(QFrame):
 
     def set_report(self, report: Report) -> None:
         """A tab for each region, the first in front; tells nothing."""
-        self.tabs.blockSignals(True)
-        while self.tabs.count():
-            self.tabs.removeTab(0)
-        for number, region in enumerate(report.regions):
-            self.tabs.addTab(region_title(region))
-            self.tabs.setTabToolTip(number, region_tip(report, number))
-        self.tabs.blockSignals(False)
+        tips = [region_tip(report, number) for number in range(len(report.regions))]
+        self.regions.set_titles([region_title(region) for region in report.regions], tips)
 
     def set_icons(self, report: Report | None, theme: Theme) -> None:
         """Mark the regions that begin after a graph break."""
@@ -113,7 +106,7 @@ class GraphHead(QFrame):
 
 
 def _choice(name: str, tip: str, titles: dict[str, str]) -> Choice:
-    made = Choice(name, tip)
+    made = Choice(name, tip, least=_LEAST_CHOICE)
     for key, title in titles.items():
         made.addItem(title, key)
     return made

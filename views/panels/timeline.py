@@ -12,7 +12,7 @@ from views.background.when_seen import WhenSeen
 from views.charts.gantt import CPU_LANE, Band, Gantt, busy_share, first_launch, lanes_of
 from views.look import format as fmt
 from views.look.theme import GROUP_COLORS, Theme, mix
-from views.run.record import in_order, mode_title
+from views.run.modes import in_order, mode_title
 from views.selection.index import group_colors
 from views.widgets.basic import as_panel, label
 from views.widgets.empty import Empty

@@ -12,7 +12,8 @@ from views.charts.chart import Chart
 from views.charts.scale import Scale, in_unit, time_unit
 from views.look import format as fmt
 from views.look.theme import Theme, mix
-from views.run.record import RunRecord, mode_title
+from views.run.modes import mode_title
+from views.run.record import RunRecord
 from views.widgets.basic import ElidedLabel, label
 
 _ROW = 56.0

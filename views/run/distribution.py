@@ -15,7 +15,8 @@ from views.charts.shapes import polygon, steps
 from views.look import format as fmt
 from views.look.theme import Theme
 from views.run.facets import CPU_LABEL, GPU_LABEL, mode_color
-from views.run.record import RunRecord, Times, mode_title
+from views.run.modes import mode_title
+from views.run.record import RunRecord, Times
 
 _BINS = 60
 _HEAD = 39.0  # what is plotted, and the figures' names

@@ -9,7 +9,8 @@ from PySide6.QtGui import QColor
 
 from app.statistics import outliers
 from views.look.theme import Theme
-from views.run.record import MODE_TITLES, RunRecord, Series, Times, mode_title
+from views.run.modes import MODE_TITLES, mode_title
+from views.run.record import RunRecord, Series, Times
 
 LAYOUTS = {"order": "In order", "overlaid": "Overlaid", "side": "Side by side"}
 CPU_LABEL = "CPU time to submit"

@@ -6,7 +6,7 @@ from app.filtered import Work, gpu_work
 from app.filters import Kept
 from compiler.report import Report
 from views.look import format as fmt
-from views.run.record import in_order, mode_title
+from views.run.modes import in_order, mode_title
 
 
 def kept_sentence(report: Report, kept: dict[str, Kept] | None) -> str:

@@ -17,9 +17,10 @@ from views.run.compare import ComparePage
 from views.run.distribution import DistributionPlot
 from views.run.facets import LAYOUTS
 from views.run.kept_note import kept_sentence
+from views.run.modes import REPLAYED, in_order, mode_title
 from views.run.playback import Player, pace_text
 from views.run.plot import Picked, RunPlot
-from views.run.record import REPLAYED, RunRecord, in_order, mode_title
+from views.run.record import RunRecord
 from views.run.table import RunTable
 from views.selection.hidden_note import HiddenNote
 from views.widgets.basic import ElidedLabel, Switch, as_panel, icon_button, label, push_button, recolor

@@ -24,7 +24,8 @@ from views.charts.shapes import polygon
 from views.look import format as fmt
 from views.look.theme import Theme, mix
 from views.run.facets import Curve, Facet, facets
-from views.run.record import RunRecord, Times, mode_title
+from views.run.modes import mode_title
+from views.run.record import RunRecord, Times
 
 _HEAD = 24.0  # titles and keys above the plots
 _NAMES = 15.0  # more where modes follow one another, or each has its own plot

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,28 +11,10 @@ from numpy.typing import NDArray
 
 from app.statistics import outliers, percentiles
 from compiler.report import Measurement, Percentiles
+from views.run.modes import in_order
 
 KEPT = 30_000  # iterations remembered in order
-MODE_TITLES = {
-    "eager": "Eager",
-    "compiled": "Compiled",
-    "graph": "Graph replay",
-    "inductor": "Inductor",
-    "inductor-graph": "Inductor replay",
-}
-REPLAYED = {"compiled": "graph", "inductor": "inductor-graph"}  # a mode, and the same with CUDA Graphs
 Times = NDArray[np.float64]
-
-
-def mode_title(mode: str) -> str:
-    """A mode as people read it."""
-    return MODE_TITLES.get(mode, mode)
-
-
-def in_order(modes: Iterable[str]) -> list[str]:
-    """The modes as they are listed everywhere."""
-    order = list(MODE_TITLES)
-    return sorted(modes, key=lambda mode: order.index(mode) if mode in order else len(order))
 
 
 @dataclass(frozen=True)

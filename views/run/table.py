@@ -12,7 +12,8 @@ from views.look import format as fmt
 from views.look.sizes import px
 from views.look.theme import Theme
 from views.run.facets import mode_color
-from views.run.record import MODE_TITLES, Row, mode_title
+from views.run.modes import MODE_TITLES, mode_title
+from views.run.record import Row
 from views.tables.table_menu import add_table_menu, csv_text
 from views.tables.units_table import swatch
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
 
 from app.settings import Settings
+from views.sessions.places import name_and_folder
 from views.window.start_page import StartPage
+
+_FOLDER = 340  # pixels of a folder in the menu
 
 
 class RecentSources:
@@ -18,6 +22,7 @@ class RecentSources:
         self._settings = settings
         self._page = page
         self._menu = menu
+        menu.setToolTipsVisible(True)
         self._open_path = open_path
 
     def remember(self, source: str) -> None:
@@ -35,6 +40,9 @@ class RecentSources:
         self._page.set_recent(self._settings.recent)
         self._menu.clear()
         for source in self._settings.recent:
-            action = self._menu.addAction(source)
+            name, folder = name_and_folder(source)
+            place = self._menu.fontMetrics().elidedText(folder, Qt.TextElideMode.ElideMiddle, _FOLDER)
+            action = self._menu.addAction(f"{name}\t{place}".replace("&", "&&"))
+            action.setToolTip(source)
             action.triggered.connect(lambda _=False, source=source: self._open_path(source))
         self._menu.setEnabled(bool(self._settings.recent))

@@ -150,12 +150,21 @@ class ElidedLabel(QLabel):
 
 
 class Choice(QComboBox):
-    """A box to choose from; what has no room in it ends in an ellipsis, which a style only cuts."""
+    """A box to choose from; what has no room in it ends in an ellipsis, which a style only cuts.
 
-    def __init__(self, name: str, tip: str = "") -> None:
+    With ``least`` it gives way to so many pixels.
+    """
+
+    def __init__(self, name: str, tip: str = "", *, least: int = 0) -> None:
         super().__init__()
+        self._least = least
         self.setAccessibleName(name)
         self.setToolTip(tip)
+
+    def minimumSizeHint(self) -> QSize:
+        """Where it may give way its text is cut."""
+        hint = super().minimumSizeHint()
+        return QSize(min(hint.width(), self._least or hint.width()), hint.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """As the style does, with a text that fits.

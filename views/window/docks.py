@@ -131,6 +131,10 @@ class Docks:
         beside = width - self.panels.minimumSizeHint().width() - _BETWEEN  # the panels must not reach under it
         inspector = min(max(380, min(640, width * 33 // 100)), max(beside, self.inspector.minimumSizeHint().width()))
         units = max(300, min(520, width * 30 // 100 - 64))
+        graph = self._window.centralWidget().minimumSizeHint().width() + 2 * _BETWEEN
+        beyond = max(units + graph + inspector - width, 0)  # what Qt would push out of the window
+        units = max(units - (beyond + 1) // 2, self.units.minimumSizeHint().width())
+        inspector = min(inspector, max(width - graph - units, self.inspector.minimumSizeHint().width()))
         self._window.resizeDocks(sides, [units, inspector], Qt.Orientation.Horizontal)
         self._window.resizeDocks([self.panels], [max(250, height * 36 // 100 + 6)], Qt.Orientation.Vertical)
 

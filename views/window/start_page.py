@@ -16,10 +16,13 @@ from views.look.icons import pixmap
 from views.look.resources import resource
 from views.look.sizes import px
 from views.look.theme import Theme
-from views.widgets.basic import label, push_button
+from views.run.modes import mode_title
+from views.sessions.places import name_and_folder
+from views.widgets.basic import ElidedLabel, label, push_button
 from views.widgets.cards import Card, CardGrid
 
 _WIDTH = 1120
+_BEFORE_HEADING = 10  # pixels, beside the column's own
 _AFTER_PAINT_MS = 30
 _INTRO = (
     "See how PyTorch compiles a model for a GPU: what fuses into which kernel and why, the generated Triton, "
@@ -33,14 +36,15 @@ def samples() -> list[Path]:
 
 
 def describe_sample(path: Path) -> tuple[str, str, str]:
-    """(title, text, GPU) of a shipped session, read from the file itself."""
+    """(source, text, GPU) of a shipped session, read from the file itself."""
     report = open_session(path).report
     gpu = next((m.gpu for m in report.measurements), "")
-    modes = ", ".join(dict.fromkeys(m.mode for m in report.measurements))
+    modes = [mode_title(mode) for mode in dict.fromkeys(m.mode for m in report.measurements)]
     groups = sum(len(region.groups) for region in report.regions)
     text = f"{groups} fusion groups for {report.target.title}."
     if modes:
-        text += f" Recorded iterations of {modes} play back in the Run panel."
+        listed = ", ".join([modes[0], *(mode if "Inductor" in mode else mode.lower() for mode in modes[1:])])
+        text += f" Iterations play back in the Run panel: {listed}."
     return report.source, text, gpu
 
 
@@ -72,22 +76,27 @@ class StartPage(QScrollArea):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(10)
         column.addLayout(self._hero())
-        column.addSpacing(10)
+        column.addSpacing(_BEFORE_HEADING)
         self._samples_heading = label("Recorded samples: no GPU and no torch needed", "heading")
         self.sample_grid = CardGrid("Recorded samples", 380)
         column.addWidget(self._samples_heading)
         column.addWidget(self.sample_grid)
-        self._recent_heading = label("Recent", "heading")
+        self._recent_part = QWidget()
+        recent = QVBoxLayout(self._recent_part)
+        recent.setContentsMargins(0, _BEFORE_HEADING, 0, 0)
+        recent.setSpacing(6)
+        recent.addWidget(label("Recent", "heading"))
         self._recent = QVBoxLayout()
         self._recent.setSpacing(0)
-        column.addWidget(self._recent_heading)
-        column.addLayout(self._recent)
-        column.addSpacing(4)
+        recent.addLayout(self._recent)
+        column.addWidget(self._recent_part)
+        column.addSpacing(_BEFORE_HEADING)
         column.addWidget(label("Gallery: one click compiles it", "heading"))
         self.gallery = CardGrid("Gallery")
         column.addWidget(self.gallery)
         column.addStretch(1)
         self.setWidget(page)
+        self._titles = {f"example:{info.name}": info.title for info in gallery}
         self._fill_gallery(gallery)
         self._fill_samples()
 
@@ -103,14 +112,15 @@ class StartPage(QScrollArea):
         while item := self._recent.takeAt(0):
             if widget := item.widget():
                 widget.deleteLater()
-        self._recent_heading.setVisible(bool(sources))
+        self._recent_part.setVisible(bool(sources))
         for source in sources[:5]:
-            button = push_button(source, self._chooser(source), "link", tip=f"Open {source}")
+            name, folder = name_and_folder(source)
             row = QWidget()
             line = QHBoxLayout(row)
             line.setContentsMargins(0, 0, 0, 0)
-            line.addWidget(button)
-            line.addStretch()
+            line.setSpacing(12)
+            line.addWidget(push_button(name, self._chooser(source), "link", tip=f"Open {source}"))
+            line.addWidget(ElidedLabel(folder, "muted"), 1)
             self._recent.addWidget(row)
 
     def _hero(self) -> QHBoxLayout:
@@ -174,13 +184,14 @@ class StartPage(QScrollArea):
 
     def _read_sample(self, path: Path, card: Card) -> None:
         job = Job(lambda cancelled: describe_sample(path), self)
-        job.done.connect(lambda facts: _describe(card, facts))
+        job.done.connect(lambda facts: self._describe(card, facts))
         job.start()
+
+    def _describe(self, card: Card, facts: tuple[str, str, str]) -> None:
+        source, text, gpu = facts
+        title = self._titles.get(source, source.removeprefix("example:"))  # as in the gallery
+        card.set_texts(title, text, f"Recorded on {gpu}" if gpu else "")
 
     def _chooser(self, source: str) -> Callable[[], None]:
         return lambda: self.path_chosen.emit(source)
 
-
-def _describe(card: Card, facts: tuple[str, str, str]) -> None:
-    title, text, gpu = facts
-    card.set_texts(title.removeprefix("example:"), text, f"Recorded on {gpu}" if gpu else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from PySide6.QtWidgets import QLabel, QStatusBar
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QStatusBar, QWidget
 
 from app.worker.protocol import Ready
 from views.compile.worker_bridge import WorkerBridge
@@ -13,13 +13,21 @@ _READY = "Worker: ready"
 
 
 class StatusFields:
-    """Three labels at the right end."""
+    """What is told of the report, then two labels at the right end."""
 
-    def __init__(self, bar: QStatusBar, bridge: WorkerBridge) -> None:
+    def __init__(self, bar: QStatusBar, bridge: WorkerBridge, meter: QWidget) -> None:
         self.target, self.torch, self.worker = QLabel(), QLabel(), QLabel()
+        self._of_report = QWidget()
+        row = QHBoxLayout(self._of_report)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(meter)
+        row.addWidget(self.target)
+        bar.addPermanentWidget(self._of_report)
         for name, field in (("target", self.target), ("torch", self.torch), ("worker", self.worker)):
             field.setAccessibleName(f"Status: {name}")
-            bar.addPermanentWidget(field)
+            if field is not self.target:
+                bar.addPermanentWidget(field)
             field.hide()  # until it has something to tell
         bar.setSizeGripEnabled(False)
         bridge.started.connect(lambda: _tell(self.worker, "Worker: starting"))
@@ -37,6 +45,10 @@ class StatusFields:
     def show_target(self, title: str) -> None:
         """What the report on screen was compiled for."""
         _tell(self.target, f"Target: {title}")
+
+    def show_report_fields(self, on: bool) -> None:
+        """Whether a report is on screen, to which the first fields belong."""
+        self._of_report.setVisible(on)
 
     def clear(self) -> None:
         """No report is open."""
