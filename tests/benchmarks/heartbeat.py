@@ -7,6 +7,7 @@ CPU time is what the GUI thread itself computed.
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,10 +19,13 @@ LIMIT_MS = 16.0
 
 @dataclass
 class Blocks:
-    """What was seen while a step ran: wall and CPU milliseconds of every beat."""
+    """What was seen while a step ran: wall and CPU milliseconds of every beat.
 
-    wall_ms: list[float] = field(default_factory=list)
-    cpu_ms: list[float] = field(default_factory=list)
+    In arrays: there are thousands of beats a second, and the garbage collector would walk over lists of them.
+    """
+
+    wall_ms: array[float] = field(default_factory=lambda: array("d"))
+    cpu_ms: array[float] = field(default_factory=lambda: array("d"))
 
     @property
     def worst_wall_ms(self) -> float:
