@@ -9,6 +9,7 @@ from collections.abc import Generator
 from functools import partial
 from itertools import pairwise
 
+import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QObject, QThreadPool
 from pytestqt.qtbot import QtBot
@@ -101,6 +102,30 @@ def test_what_is_made_uncollected_is_looked_at_no_more() -> None:
     assert gc.isenabled()
     assert gc.get_freeze_count() >= before + len(kept)
     gc.unfreeze()
+
+
+def test_what_is_imported_is_looked_at_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected = []
+    monkeypatch.setattr(warm_up.importlib, "import_module", lambda name: collected.append(gc.isenabled()))
+    next(warm_up.import_in_turns())
+    assert gc.isenabled()
+    warm_up.import_anywhere()
+    assert gc.isenabled()
+    assert collected == [False] * (1 + len(warm_up._ANYWHERE))
+    gc.unfreeze()
+
+
+def test_no_step_imports_many_modules() -> None:
+    code = (
+        "import sys\nimport views.main_window\nfrom views.background.warm_up import *\nimport_anywhere()\n"
+        "count = lambda: sum(name.startswith('views') for name in sys.modules)\n"
+        "counts = [count(), *(count() for _ in import_in_turns())]\n"
+        "print(*(after - before for before, after in zip(counts, counts[1:])))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    counts = list(map(int, done.stdout.split()))
+    assert sum(counts) > len(counts) > 50
+    assert max(counts) <= 7
 
 
 def test_the_panels_are_made_after_the_window_is_open(make_window: MakeWindow, qtbot: QtBot) -> None:
