@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSplitter, QVBoxLayout, QWidget
 
 from compiler.report import ExternCall, Group, Kernel
 from views.background.turns import in_a_turn
 from views.code.kernel import KernelPanel
+from views.inspector.page_area import PageArea
 from views.inspector.pinned import comparison_page, pin_title
 from views.inspector.sections import Page, in_order, node_page, nodes_page, overview_page, pair_page, unit_page
 from views.look import format as fmt
@@ -72,16 +73,12 @@ class Inspector(QWidget):
         self.splitter = QSplitter(Qt.Orientation.Vertical)
         self.splitter.setObjectName("inspector")
         self.splitter.setChildrenCollapsible(False)
-        self._scroll = QScrollArea()
-        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setAccessibleName("Facts of the selection")
+        self._area = PageArea("Facts of the selection")
         self.kernel_panel = KernelPanel(theme)
         self.kernel_panel.line_clicked.connect(self.lines_chosen)
         self.kernel_panel.line_hovered.connect(self.line_hovered)
         self.kernel_panel.more_room_wanted.connect(self._give_room)
-        self.splitter.addWidget(self._scroll)
+        self.splitter.addWidget(self._area)
         self.splitter.addWidget(self.kernel_panel)
         self.splitter.setStretchFactor(0, 1)
         self.splitter.setStretchFactor(1, 1)
@@ -122,7 +119,7 @@ class Inspector(QWidget):
     def page(self) -> QWidget | None:
         """The facts of what is selected."""
         self.make_all()
-        return self._scroll.widget()
+        return self._area.page
 
     def make_all(self) -> None:
         """Make what is left of the facts at once."""
@@ -197,12 +194,7 @@ class Inspector(QWidget):
         page.hovered.connect(self.hovered)
         page.node_chosen.connect(self.node_chosen)
         page.unit_chosen.connect(self.unit_chosen)
-        # The old page may be in the middle of the click that brought us here: it goes when that is over.
-        old = self._scroll.takeWidget()
-        if old is not None:
-            old.hide()
-            old.deleteLater()
-        self._scroll.setWidget(page)
+        self._area.show_page(page)
         self._made = page
 
     def _give_room(self) -> None:

@@ -61,13 +61,16 @@ class Page(QWidget):
         """Make the next section."""
         if self._later:
             self._later.pop(0)()
+            for made in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+                made.show()  # a layout would do so later, and takes no account of it until then
             self.fit()
 
     def fit(self) -> None:
         """Be as tall as the sections need at once: until the scroll area has measured them, they would overlap."""
-        height = self.layout().totalHeightForWidth(self.width())
-        if height > self.height():
-            self.resize(self.width(), height)
+        missing = self.layout().totalHeightForWidth(self.width()) - self.height()
+        if missing > 0:
+            room = self.parentWidget()
+            room.resize(room.width(), room.height() + missing)
 
     def heading(self, text: str) -> None:
         """Begin a section."""
