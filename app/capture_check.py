@@ -37,6 +37,7 @@ class Check:
 _ADVICE = {
     "graph_break": "Rewrite the line so that Dynamo can trace it, or move it out of the model.",
     "host_sync": "Keep the value on the GPU (torch.where, masks) instead of .item(), .cpu() or a Python if.",
+    "control_flow": "Compute all branches and choose with torch.where, or run a fixed number of steps.",
     "data_dependent_shape": "Give the result a fixed size: pad it, or mask instead of nonzero and boolean indexing.",
     "cpu_op": "Move the tensor to the GPU when the model is made, not in forward.",
     "cpu_tensor": "Move the tensor to the GPU when the model is made, not in forward.",
@@ -210,6 +211,7 @@ def rule_title(rule: str) -> str:
         "host_sync": "A value moves to the CPU",
         "cpu_op": "An op runs on the CPU",
         "cpu_tensor": "A tensor lives on the CPU",
+        "control_flow": "A condition chooses what runs",
         "data_dependent_shape": "A size is known only at run time",
         "mutated_input": "An input is written to",
         "mutation": "An input is written to",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.joining import own_trace
-from compiler.report import ExternCall, GraphNode, Group, Region, Report, Target
+from compiler.report import ExternCall, ExternReason, GraphNode, Group, Region, Report, Target
 
 _HALF = ("float16", "bfloat16")
 _CPU_LANE = "cpu"
@@ -109,16 +109,22 @@ def unit_times(report: Report, region: Region) -> dict[str, UnitTime]:
 
 
 def points(report: Report, region: Region) -> list[Point]:
-    """Every unit of a region that moves bytes or computes, in launch order; none for a target of unknown rates."""
+    """Every unit of a region that moves bytes or computes, in launch order; none for a target of unknown rates.
+
+    What works on the CPU is under no roof of the target's.
+    """
     if not (report.target.bandwidth_gbs and report.target.tflops_fp32):
         return []
     measured = measured_units(report, region)
     units: list[Group | ExternCall] = [*region.groups, *region.extern_calls]
     last = {call.nodes[-1] for call in region.extern_calls if call.nodes}
     dtypes = {node.name: node.outputs[0].dtype for node in region.nodes if node.name in last and node.outputs}
+    in_cpp = {kernel.name for kernel in report.kernels if kernel.language == "cpp"}
     made = []
     for unit in sorted(units, key=lambda unit: unit.order):
         if not unit.estimated_bytes and not unit.estimated_flops:
+            continue
+        if unit.kernel in in_cpp if isinstance(unit, Group) else unit.reason is ExternReason.CPU_TENSOR:
             continue
         dtype = dtypes.get(unit.nodes[-1], "") if unit.nodes else ""
         tflops = peak_tflops(report.target, dtype, library=isinstance(unit, ExternCall))

@@ -411,7 +411,7 @@ def test_doctor_finds_this_python(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_plain_text() -> None:
     assert [bytes_text(value) for value in (0, 999, 1500, 25_165_824)] == ["0 B", "999 B", "1.5 kB", "25.2 MB"]
-    assert [us_text(value) for value in (None, 7.593, 123.4)] == ["-", "7.59", "123"]
+    assert [us_text(value) for value in (None, 0, 4.78e-06, 7.593, 123.4)] == ["-", "0", "<0.01", "7.59", "123"]
     assert table(("a", "n"), [("x", 5), ("longer", 10)], right=("n",)) == "a        n\nx        5\nlonger  10"
 
 

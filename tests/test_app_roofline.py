@@ -6,7 +6,7 @@ import pytest
 
 from app.roofline import measured_units, peak_tflops, points, roof_us
 from app.source_heat import source_heat
-from compiler.report import GraphNode, GraphNodeKind, Report
+from compiler.report import ExternReason, GraphNode, GraphNodeKind, Report
 from tests.fake_reports import H100, transformer_report
 from tests.fake_runs import lab_report
 
@@ -33,6 +33,17 @@ def test_nothing_measured_wastes_nothing(plain: Report) -> None:
     assert found
     assert all(not point.time.measured and point.wasted_us == 0.0 for point in found)
     assert all(point.time.us == point.roof_us for point in found)
+
+
+def test_what_works_on_the_cpu_is_under_no_roof(plain: Report) -> None:
+    region = plain.regions[0]
+    group, call = region.groups[0], region.extern_calls[0]
+    next(kernel for kernel in plain.kernels if kernel.name == group.kernel).language = "cpp"
+    call.reason = ExternReason.CPU_TENSOR
+    units = {point.unit for point in points(plain, region)}
+    in_cpp = {other.name for other in region.groups if other.kernel == group.kernel}
+    assert units.isdisjoint({*in_cpp, call.name})
+    assert region.groups[-1].name in units
 
 
 def test_graph_nodes_come_before_traces_and_kernels() -> None:

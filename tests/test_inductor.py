@@ -292,27 +292,6 @@ def test_a_value_read_back_is_told_with_its_line() -> None:
     assert any("cpu device" in reason.detail for reason in reasons), "Inductor's own words"
 
 
-def test_a_branch_is_one_call_of_the_graph_around_it() -> None:
-    """Inductor compiles a conditional's branches inside: units, nodes and buffers stay those of the outer graph."""
-
-    def step(x: Tensor) -> Tensor:
-        return torch.cond(x.sum() > 0, lambda x: x.sin() * 2, lambda x: (x @ x.t()).cos() @ x, (x,)) + 1
-
-    report = compile_model(step, (torch.ones(24, 8),), source="s", target=TARGET, compiler="inductor").report
-    (region,) = report.regions
-    (call,) = region.extern_calls
-    assert call.nodes[0] == "cond"
-    assert sorted(node for group in region.groups for node in group.nodes) == ["add", "gt", "sum_1"]
-    assert {b.name for b in region.memory.buffers}.isdisjoint({"true_graph_0_buf0", "false_graph_0_buf0"})
-    (reason,) = region.cuda_graph.skip_reasons
-    assert (reason.rule, reason.node) == ("control_flow", "cond")
-    assert reason.source is not None
-    inner = [kernel for kernel in report.kernels if not kernel.launches]
-    assert len(inner) == 2
-    assert all(kernel.source and not kernel.error for kernel in inner)
-    assert any("branches" in note for note in report.notes)
-
-
 def test_kernels_in_cpp_for_the_cpu() -> None:
     """Recorded programs may run on the CPU, where one C++ function may hold several scheduled loops."""
 

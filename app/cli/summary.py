@@ -143,9 +143,9 @@ def _kernels(report: Report) -> str:
         (
             kernel.name,
             kernel.launches,
-            bytes_text(kernel.estimated_bytes),
-            us_text(kernel.measured_us if measured else kernel.estimated_us),
-            us_text(total_us(kernel)),
+            bytes_text(kernel.estimated_bytes) if kernel.launches else "-",  # known only of what a group launches
+            us_text(each := kernel.measured_us if measured else kernel.estimated_us),
+            us_text(None if each is None else total_us(kernel)),
             "-" if kernel.registers is None else kernel.registers,
             "-" if kernel.spills is None else kernel.spills,
             "-" if kernel.shared_bytes is None else bytes_text(kernel.shared_bytes),

@@ -17,9 +17,11 @@ def bytes_text(count: float) -> str:
 
 
 def us_text(us: float | None) -> str:
-    """Microseconds with three figures, or "-" where there is no value."""
+    """Microseconds with three figures, or "-" where there is no value; less than 10 ns are only told as little."""
     if us is None:
         return "-"
+    if 0 < us < 0.01:
+        return "<0.01"
     return f"{us:.0f}" if us >= 100 else f"{us:.3g}"
 
 

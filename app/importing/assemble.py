@@ -93,7 +93,7 @@ def _fill_kernels(kernels: Sequence[Kernel], regions: Sequence[Region], target: 
         kernel.launches = len(groups)
         if groups:
             kernel.estimated_bytes, kernel.estimated_flops = groups[0].estimated_bytes, groups[0].estimated_flops
-            if target.bandwidth_gbs and target.tflops_fp32:
+            if kernel.language != "cpp" and target.bandwidth_gbs and target.tflops_fp32:
                 memory = groups[0].estimated_bytes / (target.bandwidth_gbs * 1e3)
                 kernel.estimated_us = max(memory, groups[0].estimated_flops / (target.tflops_fp32 * 1e6))
 

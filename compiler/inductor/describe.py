@@ -47,6 +47,8 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
     buffer_nodes = {n.name: n.name for n in nodes} | facts.buffer_origins
     groups = [_group(u, facts, by_name, buffer_nodes, counted, kernels) for u in units if u.launch is not None]
     calls = [_call(u, by_name, fx_nodes, backend) for u in units if u.facts.kind == "extern" and u.launch is None]
+    # of a call with several results, each is scheduled apart and may be where the CUDA Graph is split
+    scheduled = {name: unit.nodes for unit in units for name in (unit.facts.name, *unit.facts.members)}
     text = facts.graph.print_readable(print_output=False)
     return r.Region(
         name=region.name,
@@ -56,7 +58,7 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
         extern_calls=calls,
         refusals=_refusals(facts, units, by_name),
         memory=_memory(facts, units, by_name),
-        cuda_graph=describe_capture(facts, by_name, {u.facts.name: u.nodes for u in units}, _static(nodes)),
+        cuda_graph=describe_capture(facts, by_name, scheduled, _static(nodes)),
         wrapper=facts.wrapper,
         fx_text=text,
         scheduler_nodes=_scheduler_nodes(facts, units),
@@ -89,7 +91,8 @@ def _kernel(
     told = {f.name: getattr(kernel.binary, f.name) for f in msgspec.structs.fields(r.Kernel)
             if hasattr(kernel.binary, f.name)}  # fmt: skip
     estimate = None
-    if first is not None and target.bandwidth_gbs and target.tflops_fp32:
+    runs_there = kernel.language != "cpp" and target.bandwidth_gbs and target.tflops_fp32
+    if first is not None and runs_there:
         estimate = max(moved / (target.bandwidth_gbs * 1e3), flops / (target.tflops_fp32 * 1e6))
     return r.Kernel(
         name=kernel.name,

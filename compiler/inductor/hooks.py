@@ -333,6 +333,8 @@ class _Watcher:
     def _generated(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def codegen(lowering: Any) -> Any:
             result = real(lowering)
+            if _is_subgraph(lowering):
+                return result
             wrapper = result[0]
             self.facts.wrapper = getattr(wrapper, "value", str(wrapper))
             self.facts.outputs = list(lowering.get_output_names())
@@ -388,7 +390,11 @@ def _is_nested() -> bool:
     """
     from torch._inductor.virtualized import V
 
-    return type(V.graph).__name__ == "SubgraphLowering"
+    return _is_subgraph(V.graph)
+
+
+def _is_subgraph(lowering: Any) -> bool:
+    return type(lowering).__name__ == "SubgraphLowering"
 
 
 _OWNING_LAYOUTS = ("FixedLayout", "FlexibleLayout", "CommBufferLayout")

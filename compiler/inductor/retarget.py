@@ -8,6 +8,7 @@ becomes the call that the target chooses, and every value is propagated again.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -22,9 +23,20 @@ from compiler.report import Target
 
 
 def retarget(
-    graph: fx.GraphModule, device: torch.device, target: Target, mode: FakeTensorMode, *, training: bool
+    graph: fx.GraphModule,
+    device: torch.device,
+    target: Target,
+    mode: FakeTensorMode,
+    *,
+    training: bool,
+    staying: Collection[int] = (),
 ) -> fx.GraphModule:
-    """A copy of ``graph`` on ``device``, with values from ``mode``. ``training``: its attention has a backward."""
+    """A copy of ``graph`` on ``device``, with values from ``mode``.
+
+    Args:
+        training: the graph's attention has a backward.
+        staying: positions of the inputs that are left on the CPU.
+    """
     moved = fx.Graph()
     attention = AttentionRules(moved, target, training=training)
     env: dict[fx.Node, fx.Node] = {}
@@ -38,14 +50,19 @@ def retarget(
             replaced = _constant_on(moved, graph, replaced, device)
         env[node] = replaced
     result = fx.GraphModule(graph, moved)
-    for name, inner in graph.named_children():  # what a branch or a loop runs
-        if isinstance(inner, fx.GraphModule):
-            setattr(result, name, retarget(inner, device, target, mode, training=training))
     result.meta = dict(graph.meta)
+    placeholders = [node for node in moved.nodes if node.op == "placeholder"]
     # fake constants would do as well, but Inductor reads the values of small ones
-    inputs = [on_device(n.meta.get("val"), device, mode) for n in moved.nodes if n.op == "placeholder"]
+    inputs = [
+        node.meta.get("val") if i in staying else on_device(node.meta.get("val"), device, mode)
+        for i, node in enumerate(placeholders)
+    ]
+
+    def retarget_inner(inner: fx.GraphModule, staying: Collection[int]) -> fx.GraphModule:
+        return retarget(inner, device, target, mode, training=training, staying=staying)
+
     with torch.no_grad():
-        _Propagation(result, device, mode).propagate_dont_convert_inputs(*inputs)
+        _Propagation(result, device, mode, retarget_inner).propagate_dont_convert_inputs(*inputs)
     moved.set_codegen(copy.copy(graph.graph._codegen))  # nested arguments, where the graph takes such
     result.recompile()
     described = any("tensor_meta" in node.meta for node in moved.nodes)
@@ -57,17 +74,41 @@ def retarget(
 
 
 class _Propagation(FakeTensorProp):
-    """Computes every value again; one with sizes that only its data tell is moved, and keeps its symbols."""
+    """Computes every value again; one with sizes that only its data tell is moved, and keeps its symbols.
 
-    def __init__(self, graph: fx.GraphModule, device: torch.device, mode: FakeTensorMode) -> None:
+    ``retarget_inner`` moves what a branch or a loop runs, given which of its inputs stay on the CPU.
+    """
+
+    def __init__(
+        self,
+        graph: fx.GraphModule,
+        device: torch.device,
+        mode: FakeTensorMode,
+        retarget_inner: Callable[[fx.GraphModule, Collection[int]], fx.GraphModule],
+    ) -> None:
         super().__init__(graph, mode)
         self._device, self._mode_of_values = device, mode
+        self._retarget_inner = retarget_inner
+        self._moved_graphs: set[fx.Node] = set()
 
     def run_node(self, node: fx.Node) -> Any:
+        for source in node.all_input_nodes:
+            inner = self.env.get(source)
+            if isinstance(inner, fx.GraphModule) and source not in self._moved_graphs:
+                self._moved_graphs.add(source)
+                self.env[source] = self._retarget_inner(inner, self._staying(node, inner))
+                setattr(self.module, str(source.target), self.env[source])
         if node.meta.get("unbacked_bindings"):
             node.meta["val"] = on_device(node.meta["val"], self._device, self._mode_of_values)
             return node.meta["val"]
         return super().run_node(node)
+
+    def _staying(self, call: fx.Node, inner: fx.GraphModule) -> list[int]:
+        """Which inputs of a graph that ``call`` runs lie on the CPU: the last of the call's operands are its inputs."""
+        count = sum(node.op == "placeholder" for node in inner.graph.nodes)
+        operands = pytree.tree_leaves(self.fetch_args_kwargs_from_env(call))
+        inputs = operands[len(operands) - count :]
+        return [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.device.type == "cpu"]
 
 
 def on_device(value: Any, device: torch.device, mode: FakeTensorMode) -> Any:

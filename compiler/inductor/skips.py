@@ -69,7 +69,7 @@ def describe_capture(
     """The static answer for one graph.
 
     Args:
-        unit_nodes: name of a scheduled unit -> its FX nodes.
+        unit_nodes: name of a scheduled unit or a member of it -> its FX nodes.
         static_inputs: parameters and buffers, which a captured graph may write to.
     """
     reasons = []

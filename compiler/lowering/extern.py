@@ -76,6 +76,8 @@ def static_reason(node: torch.fx.Node, on_gpu: bool, backend: str = "") -> tuple
         on_gpu: the region's kernels run on a GPU, so that what lies on the CPU is not theirs.
         backend: the target's, whose libraries the reason names; "" where nobody reads it.
     """
+    if chooses_on_cpu(node.target):
+        return ExternReason.HOST_SYNC, "control flow: the CPU reads a condition at every call and chooses what runs"
     if not isinstance(node.target, torch._ops.OpOverload):
         return ExternReason.NO_LOWERING, f"{getattr(node.target, '__name__', node.target)} is no ATen op"
     if node.target is torch.ops.aten._local_scalar_dense.default:
@@ -110,6 +112,15 @@ def static_reason(node: torch.fx.Node, on_gpu: bool, backend: str = "") -> tuple
     if any(isinstance(s, int) and s == 0 for tensor in tensors for s in tensor.shape):
         return ExternReason.TOO_SMALL_TO_HELP, f"{node.name} has no elements"
     return None
+
+
+# by name, for torch makes each when its module is imported, and not every version has them all
+_CONTROL_FLOW = frozenset({"cond", "while_loop", "while_loop_stack_output", "switch"})
+
+
+def chooses_on_cpu(target: Any) -> bool:
+    """Whether the call runs one of several graphs, or one of them again, as a condition tells that the CPU reads."""
+    return isinstance(target, torch._ops.HigherOrderOperator) and target.name() in _CONTROL_FLOW
 
 
 def _is_unknown(value: Any) -> bool:

@@ -14,7 +14,7 @@ import torch
 
 from compiler import collectives
 from compiler.ir import Extern, Program, ScalarRef, TensorRef, numbers_in, symbol_names, symbols_of
-from compiler.lowering.extern import reaches_memory
+from compiler.lowering.extern import chooses_on_cpu, reaches_memory
 from compiler.planning.schedule import Launch, Scheduled
 from compiler.provenance import provenance_of
 from compiler.report import ExternReason, SkipReason
@@ -94,6 +94,8 @@ def _collectives_apart(steps: Sequence[Scheduled], capture: bool) -> str:
 
 
 def _refusal(step: Extern, numbers: Collection[str], inputs: Collection[str]) -> tuple[str, str] | None:
+    if chooses_on_cpu(step.target):
+        return "control_flow", "the CPU chooses at every call what runs; a graph would keep its first choice"
     if step.reason in _RULES:
         return _RULES[step.reason]
     if reaches_memory(step.target) and any(name in inputs for name in step.reads):
