@@ -183,7 +183,7 @@ def _notes(run: InductorRun, kernels: Sequence[InductorKernel]) -> list[str]:
     untimed = [k for k in kernels if not k.timed and not k.error]
     if untimed:
         notes.append(
-            f"Inductor times several configurations of {len(untimed)} kernels when they are first launched; "
+            f"Inductor times several configurations of {_kernels_text(len(untimed))} at the first launch; "
             "with no launch to time, the first of each is shown."
         )
     nested = [region.name for region in run.regions if region.facts.has_nested]
@@ -194,7 +194,7 @@ def _notes(run: InductorRun, kernels: Sequence[InductorKernel]) -> list[str]:
         )
     failed = [k for k in kernels if k.error]
     if failed:
-        notes.append(f"{len(failed)} kernels did not compile for {run.target.name}; each has its error.")
+        notes.append(f"{_kernels_text(len(failed))} did not compile for {run.target.name}; each has its error.")
     if run.target.backend != "cpu" and not any(region.facts.cudagraphs for region in run.regions):
         notes.append(
             "Inductor's CUDA Graphs are off unless asked for (option triton.cudagraphs=True); "
@@ -206,3 +206,7 @@ def _notes(run: InductorRun, kernels: Sequence[InductorKernel]) -> list[str]:
             "Models are traced on the CPU: copies between CPU and GPU leave no trace."
         )
     return notes
+
+
+def _kernels_text(count: int) -> str:
+    return f"{count} kernel{'' if count == 1 else 's'}"

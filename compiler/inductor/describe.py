@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import msgspec
 from torch import fx
@@ -14,21 +12,11 @@ from compiler.describe import describe_node
 from compiler.inductor.hooks import GraphFacts, LaunchFacts, UnitFacts
 from compiler.inductor.kernels import InductorKernel
 from compiler.inductor.origins import OriginFinder
-from compiler.inductor.refusals import rule_of
+from compiler.inductor.refusals import refusals_of
 from compiler.inductor.run import InductorRegion
 from compiler.inductor.skips import describe_capture
+from compiler.inductor.units import Unit, units_of
 from compiler.lowering.extern import library_reason, static_reason
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A scheduled unit under the name it has in the report."""
-
-    name: str
-    facts: UnitFacts
-    nodes: list[str]
-    launch: LaunchFacts | None
-    order: int
 
 
 def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, InductorKernel], backend: str) -> r.Region:
@@ -38,7 +26,7 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
     nodes = [_inferred(node, describe_node(node, region.kind), facts.graph) for node in facts.graph.graph.nodes]
     by_name = {node.name: node for node in nodes}
     fx_nodes = {node.name: node for node in facts.graph.graph.nodes}
-    units = _units(facts)
+    units = units_of(facts)
     counted: dict[str, int] = {}
     for unit in units:
         if unit.launch is not None:
@@ -56,7 +44,7 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
         nodes=nodes,
         groups=groups,
         extern_calls=calls,
-        refusals=_refusals(facts, units, by_name),
+        refusals=refusals_of(facts, units, by_name),
         memory=_memory(facts, units, by_name),
         cuda_graph=describe_capture(facts, by_name, scheduled, _static(nodes)),
         wrapper=facts.wrapper,
@@ -124,70 +112,8 @@ def _line_nodes(source: str, launches: list[tuple[str, LaunchFacts]]) -> dict[in
 # --- units ---------------------------------------------------------------------------------------------------------
 
 
-def _units(facts: GraphFacts) -> list[_Unit]:
-    """The schedule: kernels and calls in order. What computes nothing is left out."""
-    assert facts.graph is not None
-    finder = OriginFinder(facts.graph, facts.buffer_origins)
-    launch_of = {member: launch for launch in facts.launches for member in launch.members}
-    units: list[_Unit] = []
-    for unit, launch in _launched(_with_results(facts.after), launch_of):
-        if launch is None and unit.kind != "extern":
-            continue
-        order = len(units)
-        name = f"group{order}" if launch is not None else f"call{order}"
-        units.append(_Unit(name, unit, finder.nodes_of(unit), launch, order))
-    return units
-
-
-def _launched(
-    scheduled: Sequence[UnitFacts], launch_of: Mapping[str, LaunchFacts]
-) -> list[tuple[UnitFacts, LaunchFacts | None]]:
-    """Each unit with its launch. On the CPU, units that follow one another may be one function: one unit then."""
-    found: list[tuple[UnitFacts, LaunchFacts | None]] = []
-    at: dict[int, int] = {}  # launch -> its place in ``found``
-    for unit in scheduled:
-        launch = next((launch_of[m] for m in unit.members if m in launch_of), None)
-        place = at.get(id(launch)) if launch is not None else None
-        if place is not None:
-            found[place] = (_together(found[place][0], unit), launch)
-            continue
-        if launch is not None:
-            at[id(launch)] = len(found)
-        found.append((unit, launch))
-    return found
-
-
-def _together(a: UnitFacts, b: UnitFacts) -> UnitFacts:
-    return replace(
-        a,
-        members=[*a.members, *b.members],
-        origins=list(dict.fromkeys((*a.origins, *b.origins))),
-        reads=[*a.reads, *(name for name in b.reads if name not in a.reads)],
-        writes=[*a.writes, *b.writes],
-        bytes=a.bytes + b.bytes,
-        reduction=a.reduction or b.reduction,
-    )
-
-
-def _with_results(scheduled: Sequence[UnitFacts]) -> list[UnitFacts]:
-    """The units, each call with the buffers of its results: Inductor schedules those of a call with several apart."""
-    found: list[UnitFacts] = []
-    maker: dict[str, UnitFacts] = {}
-    for unit in scheduled:
-        call = next((maker[b] for b in unit.reads if b in maker), None) if unit.kind == "result" else None
-        if call is None:
-            unit = replace(unit, members=list(unit.members), writes=list(unit.writes))
-            found.append(unit)
-        else:
-            call.members.extend(unit.members)
-            call.writes.extend(unit.writes)
-        for name in unit.writes:
-            maker[name] = call or unit
-    return found
-
-
 def _group(
-    unit: _Unit,
+    unit: Unit,
     facts: GraphFacts,
     by_name: Mapping[str, r.Node],
     buffer_nodes: Mapping[str, str],
@@ -223,14 +149,14 @@ def _group(
     )
 
 
-def _rule(unit: _Unit, alone: Sequence[UnitFacts]) -> str:
+def _rule(unit: Unit, alone: Sequence[UnitFacts]) -> str:
     if len(alone) <= 1:
         return "inlined" if len(unit.nodes) > 1 else "single"
     written = {b for u in alone for b in u.writes}
     return "vertical" if any(written & (set(u.reads) - set(u.writes)) for u in alone) else "horizontal"
 
 
-def _reason(unit: _Unit, rule: str, loops: int, saved: int) -> str:
+def _reason(unit: Unit, rule: str, loops: int, saved: int) -> str:
     assert unit.launch is not None
     sizes = [v for k, v in unit.launch.numels.items() if v != 1 or not k.startswith("r")]
     space = " x ".join(f"{v:,}" if isinstance(v, int) else v for v in sizes)
@@ -244,7 +170,7 @@ def _reason(unit: _Unit, rule: str, loops: int, saved: int) -> str:
     return f"{loops} loop nests{over}, fused because {how}: {traffic} less traffic (estimated)."
 
 
-def _call(unit: _Unit, by_name: Mapping[str, r.Node], fx_nodes: Mapping[str, fx.Node], backend: str) -> r.ExternCall:
+def _call(unit: Unit, by_name: Mapping[str, r.Node], fx_nodes: Mapping[str, fx.Node], backend: str) -> r.ExternCall:
     name = next((n for n in reversed(unit.nodes) if by_name[n].op != "getitem"), "")
     node = by_name.get(name)
     reason, detail = r.ExternReason.NO_LOWERING, ""
@@ -267,7 +193,7 @@ def _call(unit: _Unit, by_name: Mapping[str, r.Node], fx_nodes: Mapping[str, fx.
     )
 
 
-def _scheduler_nodes(facts: GraphFacts, units: Sequence[_Unit]) -> list[r.SchedulerNode]:
+def _scheduler_nodes(facts: GraphFacts, units: Sequence[Unit]) -> list[r.SchedulerNode]:
     assert facts.graph is not None
     finder = OriginFinder(facts.graph, facts.buffer_origins)
     went = {member: unit.name for unit in units for member in unit.facts.members}
@@ -285,108 +211,10 @@ def _scheduler_nodes(facts: GraphFacts, units: Sequence[_Unit]) -> list[r.Schedu
     ]
 
 
-# --- refusals ------------------------------------------------------------------------------------------------------
-
-
-def _refusals(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r.Node]) -> list[r.Refusal]:
-    """Each reason once for each pair of units; neighbours for which Inductor said nothing are told as such.
-
-    Units that compute parts of one node and nothing else (a split reduction's two steps) have no refusal: there are no
-    two nodes to show it between.
-    """
-    owner = {member: unit for unit in units for member in unit.facts.members}
-    position = {name: i for i, name in enumerate(by_name)}
-    own = _own_nodes(units)
-    sizes = {n.name: n.outputs[0].bytes for n in by_name.values() if n.outputs} | {
-        b.name: b.bytes for b in facts.buffers
-    }
-    found: dict[tuple[str, str, str], r.Refusal] = {}
-    said: set[frozenset[str]] = set()
-    for fact in facts.refusals:
-        first, second = (next((owner[m] for m in side if m in owner), None) for side in (fact.first, fact.second))
-        if first is None or second is None or first is second or not first.nodes or not second.nodes:
-            continue
-        said.add(frozenset((first.name, second.name)))
-        a, b = _closest(own[first.name], own[second.name], by_name, position)
-        if a == b:
-            continue
-        rule, detail, lost = rule_of(fact.words), fact.words, fact.bytes
-        if rule is r.RefusalRule.NO_SHARED_DATA and fact.common:
-            # Inductor says so of whatever two nodes do not read at the same index in the same loops
-            rule = r.RefusalRule.ACCESS_MISMATCH
-            detail = f"{fact.words} at the same index; both use {', '.join(fact.common)}"
-            lost = min(sum(sizes.get(n, 0) for n in fact.common), first.facts.bytes, second.facts.bytes)
-        key = (a, b, fact.words)  # whichever of the two Inductor tried first
-        if key not in found or lost > found[key].bytes_lost:
-            found[key] = r.Refusal(a, b, rule, detail, lost)
-    for first, second, moved in _neighbours(units, facts):
-        if frozenset((first.name, second.name)) in said or not first.nodes or not second.nodes:
-            continue
-        a, b = _closest(own[first.name], own[second.name], by_name, position)
-        if a == b:
-            continue
-        if first.launch is None or second.launch is None:
-            one = first if first.launch is None else second
-            rule, detail = r.RefusalRule.EXTERN, f"{one.name} is a library call ({one.facts.operation})"
-        else:
-            rule = r.RefusalRule.NO_REASON_RECORDED
-            detail = "Inductor recorded no reason for this pair"
-        found[a, b, detail] = r.Refusal(a, b, rule, detail, moved)
-    return list(found.values())
-
-
-def _own_nodes(units: Sequence[_Unit]) -> dict[str, list[str]]:
-    """Unit -> the nodes that it computes first, or all of its nodes where it only computes some anew.
-
-    A node that several units compute is the first one's, as it is in the window: it cannot tell which other was meant.
-    """
-    taken: set[str] = set()
-    own: dict[str, list[str]] = {}
-    for unit in units:
-        own[unit.name] = [n for n in unit.nodes if n not in taken] or unit.nodes
-        taken.update(unit.nodes)
-    return own
-
-
-def _closest(
-    first: Sequence[str], second: Sequence[str], by_name: Mapping[str, r.Node], position: Mapping[str, int]
-) -> tuple[str, str]:
-    """A node of each, in the graph's order: those joined by an edge where some are; the same twice if there is just
-    one."""
-    for one, other in ((first, second), (second, first)):
-        members = set(one) - set(other)
-        for name in other:
-            producer = next((i for i in by_name[name].inputs if i in members), None)
-            if producer is not None and name not in one:
-                return producer, name
-    a = next((n for n in reversed(first) if n not in second), first[-1])
-    b = next((n for n in second if n != a), second[0])
-    return (a, b) if position[a] <= position[b] else (b, a)
-
-
-def _neighbours(units: Sequence[_Unit], facts: GraphFacts) -> list[tuple[_Unit, _Unit, int]]:
-    """Units of which the second reads what the first writes, and the bytes that go through memory for it alone: the
-    write stays where somebody else reads it too."""
-    size = {b.name: b.bytes for b in facts.buffers}
-    readers = Counter(buffer for unit in units for buffer in set(unit.facts.reads))
-    returned = set(facts.outputs)
-    writer = {b: unit for unit in units for b in unit.facts.writes}
-    through: dict[tuple[str, str], tuple[_Unit, _Unit, int]] = {}
-    for unit in units:
-        for buffer in unit.facts.reads:
-            maker = writer.get(buffer)
-            if maker is None or maker is unit:
-                continue
-            ways = 2 if readers[buffer] == 1 and buffer not in returned else 1
-            known = through.get((maker.name, unit.name), (maker, unit, 0))
-            through[maker.name, unit.name] = (maker, unit, known[2] + ways * size.get(buffer, 0))
-    return list(through.values())
-
-
 # --- memory --------------------------------------------------------------------------------------------------------
 
 
-def _memory(facts: GraphFacts, units: Sequence[_Unit], by_name: Mapping[str, r.Node]) -> r.Memory:
+def _memory(facts: GraphFacts, units: Sequence[Unit], by_name: Mapping[str, r.Node]) -> r.Memory:
     """Lifetimes along the schedule, and what takes over whose storage as the wrapper has it."""
     born: dict[str, int] = {}
     last: dict[str, int] = {}

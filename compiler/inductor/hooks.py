@@ -17,6 +17,7 @@ from torch import fx
 from compiler.inductor.caches import without_caches
 from compiler.inductor.lines import LineTags
 from compiler.inductor.patching import replaced
+from compiler.inductor.traffic import Touched, moves, static_int, static_size, touched_by
 
 
 @dataclass
@@ -29,11 +30,16 @@ class UnitFacts:
     members: list[str]  # names of the scheduler nodes in it; itself where it is one
     reads: list[str]
     writes: list[str]
-    bytes: int = 0
+    touched: dict[str, Touched] = field(default_factory=dict)  # by buffer, those that reach memory
     reduction: bool = False
     operation: str = ""  # for extern calls, what the wrapper calls
     partition_reason: str = ""  # why CUDA Graphs would be split here
     device: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that go through memory (estimated)."""
+        return sum(touched.bytes for touched in self.touched.values())
 
 
 @dataclass
@@ -43,7 +49,6 @@ class RefusalFacts:
     first: tuple[str, ...]  # members of the node tried first
     second: tuple[str, ...]
     words: str
-    bytes: int = 0
     common: tuple[str, ...] = ()  # buffers that both read or write
 
 
@@ -195,7 +200,7 @@ class _Watcher:
         for (first, second, words), (a, b) in self._pairs.items():
             if {group.get(m) for m in first} & {group.get(m) for m in second}:
                 continue  # fused later on, by another way
-            self.facts.refusals.append(RefusalFacts(first, second, words, shared_bytes(a, b), common_buffers(a, b)))
+            self.facts.refusals.append(RefusalFacts(first, second, words, common_buffers(a, b)))
         self._pairs.clear()
         self._asking.clear()
         return nodes
@@ -217,9 +222,9 @@ class _Watcher:
             kind=kind_of(node),
             origins=[o.name for o in known],
             members=members_of(node),
-            reads=sorted({d.name for d in node.read_writes.reads}),
+            reads=sorted({d.name for d in node.read_writes.reads if moves(d)}),
             writes=list(node.get_buffer_names()),
-            bytes=traffic(node),
+            touched=touched_by(node),
             reduction=bool(node.is_reduction()),
             operation=operation_of(node),
             partition_reason=self._partition_reason(node),
@@ -342,7 +347,7 @@ class _Watcher:
             self.facts.mutated_inputs = sorted(lowering.mutated_inputs)
             self.facts.partitions = len(lowering.partition_maps or [])
             for unit, node in self._scheduled:  # only now is it known which buffers never reach memory
-                unit.bytes = traffic(node)
+                unit.touched = touched_by(node)
             self._judge_capture(lowering)
             return result
 
@@ -446,49 +451,6 @@ def operation_of(node: Any) -> str:
     return str(overload) if overload is not None else type(inner).__name__
 
 
-def traffic(node: Any) -> int:
-    """Bytes that a scheduler node reads and writes: of each buffer what its loops reach, at most all of it.
-
-    0 where a size is known only at run time.
-    """
-    from torch._inductor.virtualized import V
-
-    inside = set(node.get_buffer_names()) & set(V.graph.removed_buffers)  # never reach memory
-    total = 0
-    by_buffer: dict[str, list[Any]] = {}
-    for dep in (*node.read_writes.reads, *node.read_writes.writes):
-        by_buffer.setdefault(dep.name, []).append(dep)
-    for name, deps in by_buffer.items():
-        if name in inside:
-            continue
-        try:
-            count, width = V.graph.get_numel(name), V.graph.get_dtype(name).itemsize
-        except (KeyError, AttributeError, NotImplementedError):
-            continue  # no tensor: a random seed's generator, a symbol
-        reached = max((static_int(_reach(dep, count)) for dep in deps), default=0)
-        total += min(static_int(count), reached) * width
-    return total
-
-
-def _reach(dep: Any, count: Any) -> Any:
-    """Elements that one access covers; an access to a whole buffer (a library call's) covers ``count``."""
-    sizes = getattr(dep, "size", None)
-    if sizes is None or not hasattr(dep, "index"):
-        return count
-    reached: Any = 1
-    for size in sizes:
-        reached = reached * size
-    return reached
-
-
-def shared_bytes(a: Any, b: Any) -> int:
-    """Memory traffic that fusing two scheduler nodes would save, as Inductor scores it."""
-    try:
-        return static_int(a.scheduler.score_fusion_memory(a, b))
-    except Exception:  # a heuristic of Inductor's that does not know this pair: no figure rather than a wrong one
-        return 0
-
-
 def common_buffers(a: Any, b: Any) -> tuple[str, ...]:
     """Buffers that two scheduler nodes both read or write, in whatever order of their elements."""
     first, second = ({d.name for d in (*n.read_writes.reads, *n.read_writes.writes)} for n in (a, b))
@@ -504,17 +466,3 @@ def buffer_bytes(buffer: Any) -> Any:
     for size in layout.size:
         count = count * size
     return count * layout.dtype.itemsize
-
-
-def static_int(value: Any) -> int:
-    """``value`` as a number, or 0 where it depends on sizes known only at run time."""
-    size = static_size(value)
-    return size if isinstance(size, int) else 0
-
-
-def static_size(value: Any) -> int | str:
-    """``value`` as a number, or as text where it is an expression of sizes known only at run time."""
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return str(value)

@@ -1,0 +1,118 @@
+"""What Inductor's kernels move, and what its refusals cost, against sums by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from compiler.inductor.traffic import Access, Touched, disjoint, shared_bytes
+from compiler.pipeline import compile_model
+from compiler.report import RefusalRule, Region
+from compiler.targets import resolve
+
+pytest.importorskip("triton", reason="kernels are Triton's")
+
+
+def elements(access: Access) -> set[int]:
+    assert access.loops is not None
+    spaces = [[stride * i for i in range(size)] for stride, size in access.loops]
+    return {access.offset + sum(place) for place in itertools.product(*spaces)}
+
+
+LOOPS = st.lists(st.tuples(st.integers(-6, 12), st.integers(2, 5)), max_size=3).map(lambda found: tuple(sorted(found)))
+
+
+@given(LOOPS, LOOPS, st.integers(-40, 40), st.booleans())
+def test_disjoint_is_certain(one: Any, other: Any, shift: int, same: bool) -> None:
+    """Never said of accesses that meet; always said of slices with the same loops that do not."""
+    a = Access(math.prod(n for _, n in one), 0, one)
+    b = Access(math.prod(n for _, n in other), shift, one if same else other)
+    meet = bool(elements(a) & elements(b))
+    if disjoint(a, b):
+        assert not meet
+    if same:
+        assert disjoint(a, b) is not meet
+
+
+def test_halves_of_rows_are_apart_and_windows_are_not() -> None:
+    left, right = (Access(128, offset, ((1, 8), (16, 16))) for offset in (0, 8))
+    whole = Access(256, 0, ((1, 256),))
+    both = Touched(256, 4, (left, right))
+    assert both.bytes == 1024, "each half once"
+    assert shared_bytes(Touched(256, 4, (left,)), Touched(256, 4, (right,))) == 0
+    assert shared_bytes(Touched(256, 4, (left,)), both) == 512
+    assert shared_bytes(Touched(256, 4, (left,)), Touched(256, 4, (whole,))) == 512
+    window = [Access(14, offset, ((1, 14),)) for offset in range(3)]
+    assert Touched(16, 4, tuple(window)).bytes == 14 * 4, "one over another"
+    assert Touched(16, 4, (Access(16), Access(16))).bytes == 64, "a library call's, as a whole"
+
+
+def region_of(function: Callable[..., Any], *inputs: Tensor) -> Region:
+    made = compile_model(function, inputs, source="s", target=resolve("h100"), compiler="inductor")
+    (region,) = made.report.regions
+    return region
+
+
+def lost_between(region: Region) -> dict[frozenset[str], set[tuple[RefusalRule, int]]]:
+    home = {node: unit.name for unit in (*region.groups, *region.extern_calls) for node in unit.nodes}
+    found: dict[frozenset[str], set[tuple[RefusalRule, int]]] = {}
+    for refusal in region.refusals:
+        units = frozenset((home[refusal.a], home[refusal.b]))
+        found.setdefault(units, set()).add((refusal.rule, refusal.bytes_lost))
+    return found
+
+
+def test_a_softmax_in_three_kernels() -> None:
+    """Rows too long for one kernel: parts of the maximum and the sum, both of them whole, and the quotients."""
+    region = region_of(lambda x: x.softmax(-1), torch.randn(64, 200_000))
+    first, second, third = (group.name for group in region.groups)
+    rows = 2 * 64 * 4  # bytes of the maximum and the sum of each row
+    x = 64 * 200_000 * 4
+    lost = lost_between(region)
+    assert {saved for _, saved in lost[frozenset((first, third))]} == {x}, "one reading of x, by either reason"
+    # written for the third alone, and read there
+    assert lost[frozenset((second, third))] == {(RefusalRule.DOMAIN_MISMATCH, 2 * rows)}
+    # two numbers for each part of a row, likewise
+    parts = region.groups[1].estimated_bytes - rows
+    assert lost[frozenset((first, second))] == {(RefusalRule.DOMAIN_MISMATCH, 2 * parts)}
+
+
+def test_two_buffers_that_both_kernels_read() -> None:
+    def both(x: Tensor, y: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+        return (x * y) @ w, (x + y).sum(0)
+
+    region = region_of(both, torch.randn(256, 512), torch.randn(256, 512), torch.randn(512, 64))
+    size = 256 * 512 * 4
+    lost = lost_between(region)
+    product = next(group.name for group in region.groups if "mul" in group.nodes)
+    sums = next(group.name for group in region.groups if "add" in group.nodes)
+    (call,) = region.extern_calls
+    assert lost[frozenset((product, sums))] == {(RefusalRule.ACCESS_MISMATCH, 2 * size)}
+    assert lost[frozenset((product, call.name))] == {(RefusalRule.EXTERN, 2 * size)}, "written and read for it alone"
+
+
+def test_two_halves_of_one_buffer_share_nothing() -> None:
+    region = region_of(lambda x: (x[:, :64].sin(), x[:, 64:].cos().sum(1)), torch.randn(256, 128))
+    (refusal,) = region.refusals
+    assert (refusal.rule, refusal.bytes_lost) == (RefusalRule.NO_SHARED_DATA, 0)
+    assert "none of its elements in common" in refusal.detail
+
+
+def test_what_a_rotation_reads_is_both_halves() -> None:
+    """Each half is another slice of the input, and all of it is read."""
+
+    def rotated(x: Tensor) -> Tensor:
+        return torch.cat((-x[:, 64:], x[:, :64]), 1) + x[:, :1]
+
+    region = region_of(lambda x: (x[:, :64] * x[:, 64:]).sin(), torch.randn(256, 128))
+    assert region.groups[0].estimated_bytes == (256 * 128 + 256 * 64) * 4
+    (group,) = region_of(rotated, torch.randn(256, 128)).groups
+    assert group.estimated_bytes == 2 * 256 * 128 * 4
