@@ -18,10 +18,11 @@ from app.session import save_session
 from compiler.options import Options, describe_options
 from compiler.report import Report
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import Answers, MakeWindow, is_seen
+from tests.gui.conftest import Answers, MakeWindow, is_seen, open_laid_out, settle
 from tests.gui.test_window import compile_example, show
 from tests.test_diff import cut
 from views.compare.control import CompareControl
+from views.compare.rows import REGION
 from views.compile.options_model import OptionsModel
 from views.compile.what_if import WhatIf
 from views.look.theme import light
@@ -41,7 +42,7 @@ def row_with(table: DataTable, text: str) -> QPoint:
     model = table.model()
     row = next(row for row in range(model.rowCount()) if str(model.index(row, 0).data()).startswith(text))
     table.scrollTo(model.index(row, 0))
-    return table.visualRect(model.index(row, 1)).center()
+    return table.visualRect(model.index(row, 0)).center()
 
 
 def compared(qtbot: QtBot, window: MainWindow, start: Callable[[], object]) -> None:
@@ -113,7 +114,7 @@ def test_kernels_side_by_side(make_window: MakeWindow, qtbot: QtBot, report: Rep
     QTest.mouseClick(panel.pages.button("figures"), LEFT)
     assert is_seen(panel.figures)
     names = [panel.figures.model().index(row, 0).data() for row in range(panel.figures.model().rowCount())]
-    assert {"groups", "launches", "most registers"} <= set(names)
+    assert {"Groups", "Launches", "Most registers"} <= set(names)
 
 
 def test_the_other_compiler_is_compiled_and_compared(make_window: MakeWindow, qtbot: QtBot) -> None:
@@ -226,3 +227,30 @@ def test_the_newest_comparison_wins_and_another_report_drops_it(
     assert panel.diff is None
     compared(qtbot, window, trigger(window, "compare_before"))
     assert panel.diff is not None
+
+
+def test_regions_of_a_comparison_are_a_column_and_names_stand_alone(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    window.resize(1280, 800)
+    report = transformer_report(160, training=True)
+    open_laid_out(qtbot, window, report)
+    compared(qtbot, window, lambda: window.compare_control.pair(report, cut(report)))
+    panel = window.workspace.panels.compare
+    window.workspace.panels.setCurrentWidget(panel)
+    settle()
+    assert not panel.groups.isColumnHidden(REGION)
+    record = panel.groups.records.shown[0]
+    assert record.texts[REGION] in {region.name for region in report.regions}
+    assert ":" not in record.texts[REGION + 1]
+    titles = panel._titles
+    assert all(title.fontMetrics().horizontalAdvance(title.text()) <= title.width() for title in titles)
+    told = panel._told.text()
+    panel.setFixedWidth(420)
+    QApplication.processEvents()
+    assert panel._told.text() == told.partition("  ·  ")[0], "what was found goes before how"
+    figures = [record.texts[0] for record in panel.figures.records.shown]
+    assert "Memory traffic, estimated" in figures, "as the inspector calls it"
+    alone = transformer_report(60)
+    open_laid_out(qtbot, window, alone)
+    compared(qtbot, window, lambda: window.compare_control.pair(alone, cut(alone)))
+    assert panel.groups.isColumnHidden(REGION)

@@ -33,6 +33,7 @@ from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow, is_seen
 from tests.test_diff import cut
+from views.compare.rows import REGION
 from views.main_window import MainWindow
 from views.run.kept_note import kept_sentence
 
@@ -148,7 +149,7 @@ def test_compare_shows_rows_of_what_is_left(make_window: MakeWindow, qtbot: QtBo
     wanted = report.regions[0].groups[0]
     filtered(window, qtbot, Filter(FilterKind.GROUP, wanted.name))
     assert panel.groups.model().rowCount() == 1
-    assert str(panel.groups.model().index(0, 1).data()) == wanted.name
+    assert str(panel.groups.model().index(0, REGION + 1).data()) == wanted.name
     assert panel.note.text() == f"{every - 1} of {every} rows are hidden by the filters."
     qtbot.mouseClick(panel.pages.button("kernels"), Qt.MouseButton.LeftButton)
     kernels = {panel.diff.kernels[int(record.target)].a for record in panel.kernels.records.shown}

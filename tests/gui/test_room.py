@@ -44,7 +44,7 @@ def test_the_last_column_that_fits_ends_at_the_edge(room: int) -> None:
     edges = [sum(widths[:count]) for count in range(len(widths) + 1)]
     assert room in edges or edges[-1] <= room
     for column, width in zip(GROUP_COLUMNS, widths, strict=True):
-        assert width >= (column.width if column.is_figure else min(column.width, 96))
+        assert width >= (column.width if column.is_figure else column.least or min(column.width, 96))
 
 
 def test_all_columns_fit_where_texts_can_give_way() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.diff import Diff, Status
@@ -14,7 +15,8 @@ from views.compare.rows import (
     FIGURE_COLUMNS,
     GROUP_COLUMNS,
     KERNEL_COLUMNS,
-    changes_text,
+    REGION,
+    changes,
     figure_records,
     group_records,
     kernel_records,
@@ -23,7 +25,7 @@ from views.compare.rows import (
 from views.look.theme import Theme
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.data_table import DataTable
-from views.widgets.basic import ElidedLabel, as_panel, label, push_button
+from views.widgets.basic import ElidedLabel, as_panel, push_button
 from views.widgets.empty import Empty
 from views.widgets.segments import Segments
 from views.widgets.text_line import TextLine
@@ -32,6 +34,7 @@ _NOTHING = (
     "Compare this report with a session (Compare, With a session…), with what the other compiler makes of the same "
     "model, or change an option (Compile, What if…): what differs stands here."
 )
+_BETWEEN, _BESIDE = 16, 40  # pixels between the names of A and B, and around their row
 PAGES = {"groups": "Groups", "kernels": "Kernels", "figures": "Figures"}
 
 
@@ -56,13 +59,14 @@ class ComparePanel(QWidget):
         column.setSpacing(6)
         column.addLayout(self._head())
         names = QHBoxLayout()
-        names.setSpacing(16)
+        names.setSpacing(_BETWEEN)
         self._titles = (ElidedLabel("", "strong", is_sentence=True), ElidedLabel("", "strong", is_sentence=True))
         for title in self._titles:
             names.addWidget(title)
         names.addStretch()
-        self._told = label("", "muted")
+        self._told = ElidedLabel("", "muted", is_sentence=True)
         names.addWidget(self._told)
+        self._summary = ("", "")
         column.addLayout(names)
         self.note = HiddenNote()
         column.addWidget(self.note)
@@ -77,7 +81,7 @@ class ComparePanel(QWidget):
         beside.setChildrenCollapsible(False)
         beside.addWidget(self.kernels)
         beside.addWidget(self.code)
-        beside.setSizes([500, 500])
+        beside.setSizes([620, 380])
         self._pages = QStackedWidget()
         for page in (self.groups, beside, self.figures):
             self._pages.addWidget(page)
@@ -159,7 +163,8 @@ class ComparePanel(QWidget):
         same = "" if diff.title_a != diff.title_b else ", the same settings"
         for label_, side, title in zip(self._titles, "ab", (diff.title_a, diff.title_b + same), strict=True):
             label_.setText(f"{side.upper()}{' (shown)' if self._shown == side else ''}: {title}")
-        self._told.setText(summary(diff))
+        self._summary = summary(diff)
+        self._fit_summary()
         groups = group_records(diff, self._theme, all_of_them=self.all.isChecked())
         kernels = kernel_records(diff, self._theme)
         self._told_hidden = {}
@@ -170,11 +175,23 @@ class ComparePanel(QWidget):
             for page, rows in (("groups", groups), ("kernels", kernels)):
                 self._told_hidden[page] = hidden_text(every[page] - len(rows), every[page], "row")
             self._told_hidden["figures"] = "Figures are of the whole reports: the filters hide none of them."
+        self.groups.setColumnHidden(REGION, len(diff.regions) < 2)
         self.groups.set_records(groups)
         self.kernels.set_records(kernels)
         self.figures.set_records(figure_records(diff, self._theme))
-        self.code.set_code("Choose a kernel to see how its source differs.", "diff")
+        self.code.set_code("Choose a kernel to see\nhow its source differs.", "diff")
         self.note.tell(self._told_hidden.get(self.pages.value, ""))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """What differs goes before how that was found."""
+        super().resizeEvent(event)
+        self._fit_summary()
+
+    def _fit_summary(self) -> None:
+        whole = "  ·  ".join(filter(None, self._summary))
+        measure = self._told.fontMetrics().horizontalAdvance
+        names = sum(title.sizeHint().width() + _BETWEEN for title in self._titles)
+        self._told.setText(whole if names + measure(whole) <= self.width() - _BESIDE else self._summary[0])
 
     def _show_page(self, page: str) -> None:
         self._pages.setCurrentIndex(list(PAGES).index(page))
@@ -212,8 +229,8 @@ class ComparePanel(QWidget):
         if kernel.text:
             self.code.set_code(kernel.text, "diff")
         elif kernel.a and kernel.b:
-            figures = changes_text(kernel) or "the figures too"
-            self.code.set_code(f"The sources are the same, names and settings aside.\n{figures}\n", "diff")
+            figures = "\n".join(changes(kernel)) or "The figures are, too."
+            self.code.set_code(f"The sources are the same,\nnames and settings aside.\n\n{figures}\n", "diff")
         else:
             self.code.set_code(f"Only {'A' if kernel.a else 'B'} has this kernel.", "diff")
 

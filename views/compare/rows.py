@@ -13,20 +13,29 @@ from views.look.theme import Theme
 from views.tables.data_table import Column, Record
 
 GROUP_COLUMNS = [
-    Column("Status", 90, tip="How the units that compute the same nodes correspond"),
+    Column(
+        "Status", 90, least=84,
+        tip="How the units that compute the same nodes correspond; ~ where nodes were matched by inference",
+    ),
+    Column("Region", 90, least=74),
     Column("A", 210, least=110, is_name=True, tip="Fusion groups and extern calls of A"),
     Column("B", 210, least=130, is_name=True, tip="Fusion groups and extern calls of B"),
-    Column("Launches", 82, True),
     Column("Bytes", 150, True, "Memory traffic (estimated)"),
     Column("Time", 150, True, "Measured where every unit was; else estimated and marked ~"),
+    Column("Launches", 82, True),
     Column("Registers", 88, True, "The most that a kernel of them needs"),
     Column("Spills", 88, True, "Bytes per thread, the most of them"),
     Column("Why", 240),
-]
+]  # fmt: skip
+REGION = 1  # its column
+_FIGURES = {  # what the inspector calls otherwise
+    "bytes moved, estimated": "memory traffic, estimated",
+    "peak memory of intermediates": "peak of intermediates",
+}
 KERNEL_COLUMNS = [
     Column("Status", 90),
     Column("Kernel of A", 250, is_name=True),
-    Column("Kernel of B", 250, is_name=True),
+    Column("Kernel of B", 250, is_name=True, tip="= where it has the same name"),
     Column("What differs", 320),
 ]
 FIGURE_COLUMNS = [
@@ -46,6 +55,7 @@ _ORDER = (
     Status.SAME,
 )
 _ARROW = " → "
+_BYTES = 4  # the column of groups
 
 
 def status_color(status: Status, theme: Theme) -> QColor:
@@ -63,51 +73,50 @@ def status_color(status: Status, theme: Theme) -> QColor:
     return colors[status]
 
 
-def summary(diff: Diff) -> str:
-    """One line: how many groups are the same, split, merged, moved; how nodes were matched."""
+def summary(diff: Diff) -> tuple[str, str]:
+    """How many groups are the same, split, merged, moved; how nodes were matched."""
     if diff.is_empty:
-        return "No difference."
+        return "No difference.", ""
     counts = Counter(group.status for region in diff.regions for group in region.groups)
     told = ", ".join(f"{counts[status]:,} {status.value}" for status in reversed(_ORDER) if counts[status])
     matches = [match for region in diff.regions for match in region.matches]
     inferred = sum(not match.exact for match in matches)
     how = f"{inferred:,} inferred" if inferred else "all exactly"
-    return f"{told}  ·  {fmt.plural(len(matches), 'node')} matched, {how}"
+    return told, f"{fmt.plural(len(matches), 'node')} matched, {how}"
 
 
 def group_records(diff: Diff, theme: Theme, *, all_of_them: bool) -> list[Record]:
     """Units that correspond; the target is "region:entry"."""
     records = []
     for number, region in enumerate(diff.regions):
-        many = len(diff.regions) > 1
         for entry, group in enumerate(region.groups):
             if all_of_them or group.status is not Status.SAME:
-                place = f"{region.a or region.b}: " if many else ""
-                records.append(_group_record(group, f"{number}:{entry}", place, theme))
-    return sorted(records, key=lambda record: (record.values[0], -abs(record.values[4])))
+                records.append(_group_record(group, f"{number}:{entry}", region.a or region.b, theme))
+    return sorted(records, key=lambda record: (record.values[0], -abs(record.values[_BYTES])))
 
 
-def _group_record(group: GroupDiff, target: str, place: str, theme: Theme) -> Record:
+def _group_record(group: GroupDiff, target: str, region: str, theme: Theme) -> Record:
     a, b = group.cost_a, group.cost_b
-    inferred = "" if group.exact else " (inferred)"
     texts = (
-        f"{group.status.value}{inferred}",
-        place + (", ".join(group.a) or "–"),
-        place + (", ".join(group.b) or "–"),
-        _pair(a.launches, b.launches, str),
+        f"{'' if group.exact else '~'}{group.status.value}",
+        region,
+        ", ".join(group.a) or "–",
+        ", ".join(group.b) or "–",
         _pair(a.bytes, b.bytes, fmt.size),
         _times(a, b),
+        _pair(a.launches, b.launches, str),
         _pair(a.registers, b.registers, _known),
         _pair(a.spills, b.spills, _known),
         group.detail,
     )
     values = (
         _ORDER.index(group.status),
+        region,
         group.a[0] if group.a else "",
         group.b[0] if group.b else "",
-        b.launches - a.launches,
         b.bytes - a.bytes,
         b.us - a.us if a.us is not None and b.us is not None else None,
+        b.launches - a.launches,
         (b.registers or 0) - (a.registers or 0),
         (b.spills or 0) - (a.spills or 0),
         group.detail,
@@ -119,7 +128,12 @@ def kernel_records(diff: Diff, theme: Theme) -> list[Record]:
     """Kernels beside each other; the target is the entry's number."""
     records = [
         Record(
-            (kernel.status.value, kernel.a or "–", kernel.b or "–", changes_text(kernel)),
+            (
+                kernel.status.value,
+                kernel.a or "–",
+                "=" if kernel.a == kernel.b else kernel.b or "–",
+                ", ".join(changes(kernel)),
+            ),
             (_ORDER.index(kernel.status), kernel.a, kernel.b, len(kernel.changes)),
             str(number),
             color=status_color(kernel.status, theme),
@@ -129,9 +143,9 @@ def kernel_records(diff: Diff, theme: Theme) -> list[Record]:
     return sorted(records, key=lambda record: record.values[0])
 
 
-def changes_text(kernel: KernelDiff) -> str:
+def changes(kernel: KernelDiff) -> list[str]:
     """Figures of a kernel that differ."""
-    return ", ".join(f"{c.name.replace('_', ' ')} {_figure(c, c.a)}{_ARROW}{_figure(c, c.b)}" for c in kernel.changes)
+    return [f"{c.name.replace('_', ' ')} {_figure(c, c.a)}{_ARROW}{_figure(c, c.b)}" for c in kernel.changes]
 
 
 def figure_records(diff: Diff, theme: Theme) -> list[Record]:
@@ -139,13 +153,19 @@ def figure_records(diff: Diff, theme: Theme) -> list[Record]:
     records = []
     for change in (*diff.header, *diff.totals):
         differs = change.a != change.b
-        texts = (change.name, _figure(change, change.a), _figure(change, change.b), _ratio(change))
+        texts = (_title(change.name), _figure(change, change.a), _figure(change, change.b), _ratio(change))
         records.append(
             Record(
                 texts, (change.name, change.a, change.b, _share(change)), color=theme.text if differs else theme.muted
             )
         )
     return records
+
+
+def _title(name: str) -> str:
+    """As the inspector calls it; each figure has its unit."""
+    name = _FIGURES.get(name, name.removesuffix(" (us)"))
+    return f"{name[:1].upper()}{name[1:]}"
 
 
 def _known(value: float | None) -> str:

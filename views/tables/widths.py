@@ -50,4 +50,5 @@ def _wanted(column: Column, need: int) -> int:
 def _least(column: Column, width: int, need: int) -> int:
     if column.is_figure:
         return max(need, LEAST) if need else column.least or width
-    return column.least or min(width, _LEAST_TEXT)
+    least = column.least or min(width, _LEAST_TEXT)
+    return min(least, max(need, LEAST)) if need else least
