@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +29,7 @@ from compiler.passes.decompositions import decomposition_table, wrong_rules_set_
 from compiler.passes.random_numbers import draw_from_seeds
 from compiler.planning.donated import mark_donated_inputs
 from compiler.planning.memory import inputs_left_in_place
-from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region
+from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region, tangents_at_the_peak
 from compiler.report import Target
 from compiler.runtime.executable import (
     Call,
@@ -41,6 +42,7 @@ from compiler.runtime.executable import (
 )
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.results import Conform
+from compiler.runtime.tangents import Tangents
 from compiler.targets import local_target, resolve
 
 if TYPE_CHECKING:
@@ -120,9 +122,9 @@ def fusescope(
     session.options = chosen
     _note_guards(session)
     number = session.first_number + sum(1 for r in session.regions if r.kind != "backward")
-    return through_aot(
-        gm, example_inputs, lambda kind: _compiler(session, kind, number), session.library.options
-    )
+    tangents = Tangents()
+    compiler_of = partial(_compiler, session, number, tangents)
+    return tangents.lending(through_aot(gm, example_inputs, compiler_of, session.library.options))
 
 
 def through_aot(
@@ -179,7 +181,7 @@ def _note_guards(session: Session) -> None:
         session.dynamo.note_guards(context.guards_context.dynamo_guards)
 
 
-def _compiler(session: Session, kind: str, number: int) -> GraphCompiler:
+def _compiler(session: Session, number: int, tangents: Tangents, kind: str) -> GraphCompiler:
     name = kind if number == 0 else f"{kind}_{number}"
 
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
@@ -187,7 +189,8 @@ def _compiler(session: Session, kind: str, number: int) -> GraphCompiler:
         static = mark_static_inputs(graph, kind)
         if kind == "backward" and not session.cuda_graph:  # a graph runs again on what lies where its inputs are
             mark_donated_inputs(graph)
-        facts = _Facts(name, kind, static, _returned_outputs() if kind == "forward" else None)
+        tangents.trained |= kind == "forward"
+        facts = _Facts(name, kind, static, _returned_outputs() if kind == "forward" else None, tangents)
         if not any(isinstance(x, torch.SymInt) for x in symbolic_inputs(graph)):
             return boxed(_build(session, graph, facts).run)
         try:
@@ -220,6 +223,7 @@ class _Facts(NamedTuple):
     kind: str
     static: frozenset[int]
     returned: int | None
+    tangents: Tangents
 
 
 class Built(NamedTuple):
@@ -230,7 +234,7 @@ class Built(NamedTuple):
 
 
 def _build(session: Session, graph: torch.fx.GraphModule, facts: _Facts) -> Built:
-    name, kind, static, _ = facts
+    name, kind, static, *_ = facts
     try:
         region = compile_region(
             graph,
@@ -252,6 +256,8 @@ def _build(session: Session, graph: torch.fx.GraphModule, facts: _Facts) -> Buil
         run = emptying(session.executable(region))
     else:
         run = executable_of(region, session.library, static, session.observer)
+    if kind == "backward" and not session.cuda_graph:
+        run = facts.tangents.taking(run, tangents_at_the_peak(region, session.library.options))
     launchers = launchers_of(region, session.library) if session.cuda_graph and _on_gpu(region) else None
     if launchers is None:
         return Built(run)

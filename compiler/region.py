@@ -31,7 +31,7 @@ from compiler.passes.padding import pad_products
 from compiler.passes.products import Choice, Padding, Product
 from compiler.planning.combine import combine, numbered
 from compiler.planning.donated import donated_inputs
-from compiler.planning.memory import MemoryPlan
+from compiler.planning.memory import MemoryPlan, plan_memory
 from compiler.planning.order import Ordered, lower_peak
 from compiler.planning.partitions import refused_steps
 from compiler.planning.schedule import Launch, Scheduled, schedule
@@ -43,6 +43,7 @@ from compiler.runtime.product_trials import time_bias, time_padding
 
 MAX_COMPILE_THREADS = 8
 MAX_TRIALS = 5  # configurations tried beside the default
+WORTH_A_HOOK = 1 << 16  # bytes: a hook takes some ten µs of every iteration (runtime/tangents.py)
 
 
 @dataclass(frozen=True)
@@ -300,6 +301,17 @@ def saved_inputs(graph: torch.fx.GraphModule) -> frozenset[str]:
     that the forward returned, too."""
     names = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     return frozenset(name for name in names if not name.startswith(("primals", "tangents")))
+
+
+def tangents_at_the_peak(region: CompiledRegion, options: Options) -> list[int]:
+    """Positions of the gradients that a backward is given, where the peak is lower if each is freed at its last use."""
+    graph, plan = region.graph, region.plan
+    given = [buffer for buffer in region.program.inputs if buffer is not None and buffer.name.startswith("tangents")]
+    freed = {buffer.name for buffer in given} | plan.given_up.keys()
+    best = plan_memory(region.steps, region.program, options, freed, donated_inputs(graph)).peak_bytes
+    if best + WORTH_A_HOOK > plan.peak_bytes + sum(buffer.bytes for buffer in given):
+        return []
+    return [index for index, buffer in enumerate(region.program.inputs) if buffer in given]
 
 
 def _located(error: CompileError, stage: str, graph: torch.fx.GraphModule) -> CompileError:
