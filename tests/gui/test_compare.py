@@ -179,6 +179,36 @@ def test_what_if(make_window: MakeWindow, qtbot: QtBot) -> None:
     assert {kernel.status for kernel in diff.kernels} == {Status.FIGURES}
 
 
+def test_return_after_a_value_takes_it_and_compiles_nothing(
+    make_window: MakeWindow, qtbot: QtBot, report: Report
+) -> None:
+    window = make_window()
+    show(qtbot, window, report)
+    seen: list[dict[str, str]] = []
+
+    def use(dialog: WhatIf) -> None:
+        qtbot.waitUntil(lambda: dialog.model.rowCount() > 0 and dialog.search.hasFocus(), timeout=10_000)
+        for name, value in (("max_fused_loops", "3"), ("graph_capacity", "2")):
+            dialog.search.clear()
+            qtbot.keyClicks(dialog.search, name)
+            dialog.table.setFocus()
+            dialog.table.setCurrentIndex(dialog.table.model().index(0, 1))
+            qtbot.keyClick(dialog.table, Qt.Key.Key_F2)
+            editor = QApplication.focusWidget()
+            qtbot.keyClicks(editor, value)
+            qtbot.keyClick(editor, Qt.Key.Key_Return)
+            qtbot.waitUntil(lambda name=name: name in dialog.model.changed, timeout=5_000)
+            assert dialog.isVisible()
+        seen.append(dict(dialog.model.changed))
+        qtbot.mouseClick(dialog.reset_button, LEFT)
+        seen.append(dict(dialog.model.changed))
+
+    in_dialog(window, use)
+    qtbot.keyClick(window, Qt.Key.Key_O, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    assert seen == [{"max_fused_loops": "3", "graph_capacity": "2"}, {}]
+    assert not window.compile_control.is_busy
+
+
 def test_what_if_can_be_left(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
     window = make_window()
     show(qtbot, window, report)
