@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QWidget
 
 from views.canvas.camera import Camera
 from views.canvas.canvas import GraphCanvas
-from views.canvas.painting import ScenePainter
 
 _WIDEST, _NARROWEST = 190.0, 84.0
 _HEIGHT_SHARE = 0.36  # of the canvas's height
@@ -121,18 +120,17 @@ class Minimap(QWidget):
 
     def _render(self, camera: Camera) -> None:
         """Draws the graph's part into the pixmap, if it is another one than last time."""
-        scene, palette = self._canvas.scene, self._canvas.canvas_palette
+        scene_painter = self._canvas.scene_painter
         ratio = self.devicePixelRatioF()
         key = (camera.x, round(camera.y * camera.scale * ratio), self.width(), self.height(), ratio)
-        if scene is None or key == self._pixmap_of:
+        if scene_painter is None or key == self._pixmap_of:
             return
         self._pixmap_of = key
         self._pixmap = QPixmap(self.size() * ratio)
         self._pixmap.setDevicePixelRatio(ratio)
-        ground = QColor(palette.theme.surface)
-        self._pixmap.fill(ground)
+        self._pixmap.fill(scene_painter.palette.theme.surface)
         with QPainter(self._pixmap) as painter:
-            ScenePainter(scene, palette).paint_far(painter, camera, QRectF(self.rect()))
+            scene_painter.paint_far(painter, camera, QRectF(self.rect()))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Goes to the point under the mouse."""

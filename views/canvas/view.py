@@ -84,6 +84,11 @@ class CanvasView(QAbstractScrollArea):
         """The colours in use."""
         return self._palette
 
+    @property
+    def scene_painter(self) -> ScenePainter | None:
+        """What draws the scene in these colours, with the buffers and texts that it keeps."""
+        return self._painter
+
     def view_bounds(self) -> QRectF:
         """The part of the scene that is visible."""
         x, y = self._camera.to_scene(0, 0)
