@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
-from views.tables.sorting import sort_rows
+from views.tables.sorting import places_by, sort_keys, sort_rows
 
 Index = QModelIndex | QPersistentModelIndex
 _LOOKED_AT = 10_000  # records from which the room is known that texts need
@@ -40,9 +41,11 @@ class Swatch:
     is_hollow: bool = False
 
 
-@dataclass(frozen=True)
-class Record:
-    """A row: the texts shown, the values that sort and are written to CSV, and what is told when it is chosen."""
+class Record(Struct, frozen=True, gc=False):
+    """A row: the texts shown, the values that sort and are written to CSV, and what is told when it is chosen.
+
+    Tables have thousands: a dataclass takes several times as long to make, and more from the garbage collector.
+    """
 
     texts: tuple[str, ...]
     values: tuple[Any, ...]
@@ -89,7 +92,7 @@ class RecordModel(QAbstractTableModel):
         """Sort by a column; what has no value comes last in a falling order. -1 is the order they came in."""
         self._order = (column, order)
         if column >= 0:
-            sort_rows(self, self.shown, lambda record: _key(record.values[column]), order)
+            sort_rows(self, self.shown, _keys(self.shown, column), order)
 
     def longest(self, column: int) -> list[str]:
         """The longest texts of a column, shown or not; of very many records, of the first. None without records.
@@ -144,8 +147,7 @@ class RecordModel(QAbstractTableModel):
             shown = [record for record, text in pairs if all(word in text for word in self._words)]
         column, order = self._order
         if column >= 0:
-            falling = order == Qt.SortOrder.DescendingOrder
-            shown = sorted(shown, key=lambda record: _key(record.values[column]), reverse=falling)
+            shown = [shown[place] for place in places_by(_keys(shown, column), order)]
         self.shown = list(shown)
 
 
@@ -164,6 +166,5 @@ def _texts(record: Record) -> str:
     return " ".join(record.texts)
 
 
-def _key(value: Any) -> tuple[int, Any]:
-    """Numbers before texts; what is missing before both."""
-    return (0, 0) if value is None else (1, value) if isinstance(value, int | float) else (2, str(value))
+def _keys(records: list[Record], column: int) -> Sequence[Any]:
+    return sort_keys([record.values[column] for record in records])
