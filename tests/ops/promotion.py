@@ -20,6 +20,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tests.ops.choice import chosen_ops
+
 DTYPES = (
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
@@ -79,7 +81,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.device == "cpu":
         os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
-    names = [n for n in options.ops.split(",") if n] or list(OPS)
+    names = chosen_ops(parser, options.ops, list(OPS))
     wrong = 0
     # Spawned: a forked process could not use the GPU.
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:

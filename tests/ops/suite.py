@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from tests.ops.choice import chosen_ops
 from tests.ops.processes import ROOT, Worker
 from tests.ops.records import Record, Unit, add_failure, add_outcome, judged, new_record, read_records
 from tests.ops.report import write_merged, write_report
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
         prog="python -m tests.ops.suite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--shard", default="0/1", help="I/N: every N-th operator, beginning with the I-th")
+    parser.add_argument("--shard", type=shard, default="0/1", help="I/N: every N-th operator, from the I-th on")
     parser.add_argument("--jobs", type=int, default=1, help="worker processes")
     parser.add_argument("--samples", type=int, default=5, help="of each operator and dtype")
     parser.add_argument("--all", action="store_true", help="all samples of each operator and dtype")
@@ -48,14 +49,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-o", dest="folder", type=Path, default=ROOT / "out" / "ops")
     options = parser.parse_args(arguments)
     folder: Path = options.folder
-    folder.mkdir(parents=True, exist_ok=True)
     if options.report:
+        folder.mkdir(parents=True, exist_ok=True)
         records = [judged(record) for record in read_records(options.report).values()]
         summary = write_merged(folder, records, options.report, options.device)
     else:
-        names = [n for n in options.ops.split(",") if n] or operator_names()
-        index, count = (int(part) for part in options.shard.split("/"))
-        names = names[index::count]
+        index, count = options.shard
+        names = chosen_ops(parser, options.ops, operator_names())[index::count]
+        folder.mkdir(parents=True, exist_ok=True)
         samples = 1 << 30 if options.all else options.samples
         workers = [Worker(options.device, samples, options.case_seconds) for _ in range(options.jobs)]
         known = read_records([folder])
@@ -64,6 +65,14 @@ def main(arguments: list[str]) -> int:
         summary = write_report(folder, [judged(record) for record in records], options.device, command.strip())
     print(summary["sentence"])
     return 0 if summary["fail"] == 0 else 1
+
+
+def shard(text: str) -> tuple[int, int]:
+    """ "I/N" as numbers."""
+    index, count = (int(part) for part in text.split("/"))
+    if not 0 <= index < count:
+        raise ValueError
+    return index, count
 
 
 def operator_names() -> list[str]:

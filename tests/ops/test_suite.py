@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.ops import promotion
 from tests.ops.processes import Worker
 from tests.ops.records import Record, Unit, judged, new_record, read_records
 from tests.ops.report import write_merged
-from tests.ops.suite import run_all
+from tests.ops.suite import main, run_all
 
 CASES = {"few": 3, "many": 100, "broken": 20}
 PASSED = {"kind": "pass", "message": "", "groups": 1, "externs": {}, "compiled": True}
@@ -112,3 +113,26 @@ for number in range(5):
     assert messages[-1]["next"] == 5
     assert messages[-1]["ended"]["title"] == "op[4]"
     assert messages[-1]["ended"]["kind"] == {"hangs": "hang", "crashes": "crash"}[last]
+
+
+@pytest.mark.parametrize("command", [main, promotion.main])
+def test_an_operator_that_there_is_not_is_named(
+    command: Callable[[list[str]], int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tests.ops.suite.operator_names", lambda: ["add", "sub"])
+    with pytest.raises(SystemExit) as ended:
+        command(["--ops", "sub,ad,WRONG"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "There is no operator called 'ad' or 'WRONG'; near are add.\n"
+
+
+@pytest.mark.parametrize("shard", ["one", "1/1", "0/0", "-1/2", "1"])
+def test_a_shard_that_there_is_not_is_wrong_usage(shard: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([f"--shard={shard}"])
+    assert ended.value.code == 2
+    assert f"argument --shard: invalid shard value: '{shard}'" in capsys.readouterr().err
