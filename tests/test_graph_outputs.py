@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compiler.runtime.cuda_graph import GraphedRegion  # noqa: E402
+from compiler.runtime.cuda_graph import MAX_ORDERS, GraphedRegion  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
-from tests.fake_graphs import AddressRecording, FakeRecorder, affine, check, region  # noqa: E402
+from tests.fake_graphs import USES, AddressRecording, FakeRecorder, affine, check, region  # noqa: E402
 
 
 @pytest.fixture
@@ -142,6 +142,91 @@ def test_a_graph_waits_for_the_outputs_of_later_graphs_in_its_pool() -> None:
     del gradient
     check(forward, affine, [x, weight])
     assert [recording.replays for recording in pool.recorder.recordings] == [2, 1]  # type: ignore[attr-defined]
+
+
+def test_a_region_is_captured_again_after_one_that_comes_before_it_was() -> None:
+    pool = GraphPool(FakeRecorder())
+    weight, other = torch.randn(4), torch.randn(3, 4)
+    before = GraphedRegion(affine, frozenset({1}), pool=pool, saved=frozenset({1}))
+    after = GraphedRegion(affine, frozenset({1}), pool=pool, saved=frozenset({1}))
+    for size in (3, 5):  # the second time the first region has a graph that came after the other's
+        x = torch.randn(size, 4)
+        saved = check(before, affine, [x, weight])
+        check(after, affine, [other, weight])
+        del saved
+    for _ in range(2):
+        saved = check(before, affine, [x, weight])
+        expected = saved[1].clone()
+        check(after, affine, [other, weight])
+        assert torch.equal(saved[1], expected)
+        del saved
+    assert (before.replays, after.replays) == (2, 2)
+    assert (after.facts().captures, after.facts().skip_reasons) == (2, [])
+
+
+def test_a_region_is_captured_again_after_one_whose_outputs_it_reads_was() -> None:
+    pool = GraphPool(FakeRecorder(AddressRecording))
+    weight, x = torch.randn(4), torch.randn(3, 4)
+    before = GraphedRegion(affine, frozenset({1}), pool=pool)
+    after = GraphedRegion(affine, frozenset({1}), pool=pool, uses=USES)
+    for captures in (1, 2):
+        before.release()
+        for _ in range(3):
+            made = before([x, weight])[0]
+            check(after, affine, [made, weight])
+            torch.testing.assert_close(made, affine([x, weight])[0])
+            del made
+        assert (before.replays, after.replays) == (2, 2)
+        facts = (before.facts(), after.facts())
+        assert [(one.captures, one.copied_bytes, one.skip_reasons) for one in facts] == [(captures, 0, [])] * 2
+
+
+def test_a_loop_through_regions_copies_what_it_goes_on_with() -> None:
+    pool = GraphPool(FakeRecorder(AddressRecording))
+    regions = [GraphedRegion(lambda inputs: [torch.tanh(inputs[0] + 1)], frozenset(), pool=pool) for _ in range(2)]
+    x = expected = torch.randn(3, 4)
+    for _ in range(4):
+        for graphed in regions:
+            (x,), expected = graphed([x]), torch.tanh(expected + 1)
+            torch.testing.assert_close(x, expected)
+    assert [graphed.facts().recaptures for graphed in regions] == [{"an input moved": 1}] * 2
+    assert regions[0].facts().skip_reasons[0].rule == "kept_outputs"
+    assert [graphed.replays for graphed in regions] == [1, 2]
+
+
+def test_regions_that_take_turns_in_waiting_for_each_other_stop_being_captured() -> None:
+    pool = GraphPool(FakeRecorder())
+    weight, x = torch.randn(4), torch.randn(3, 4)
+    regions = [GraphedRegion(affine, frozenset({1}), pool=pool, saved=frozenset({1})) for _ in range(2)]
+    for number in range(4 * MAX_ORDERS):
+        first, second = regions[number % 2], regions[1 - number % 2]
+        saved = check(first, affine, [x, weight])
+        expected = saved[1].clone()
+        check(second, affine, [x, weight])
+        assert torch.equal(saved[1], expected)
+        del saved
+    assert all(graphed.facts().captures <= MAX_ORDERS + 1 for graphed in regions)
+    rules = {reason.rule for graphed in regions for reason in graphed.facts().skip_reasons}
+    assert rules == {"pending_backward"}
+
+
+def test_an_output_that_is_also_saved_is_copied_for_who_keeps_it_and_not_for_the_backward() -> None:
+    def squashed(inputs: Sequence[Any]) -> list[Any]:
+        out = torch.sigmoid(inputs[0] * inputs[1])
+        return [out, out, out.t()]
+
+    graphed, recorder = region(squashed, {1}, saved=frozenset({1}))
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    kept = graphed([x, weight])[0]
+    for _ in range(4):  # as in a loop "out = model(x)", whose backward is over when the next begins
+        expected = kept.clone()
+        x.add_(1)
+        fresh, saved, _ = check(graphed, squashed, [x, weight])
+        assert torch.equal(kept, expected)
+        kept, address = fresh, saved.data_ptr()
+        del fresh, saved, _
+    assert address == recorder.recordings[0].written[1].data_ptr()
+    assert [recording.replays for recording in recorder.recordings] == [4]
 
 
 def test_a_later_graph_runs_while_an_earlier_ones_outputs_are_held() -> None:

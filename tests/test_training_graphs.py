@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import weakref
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -69,6 +71,56 @@ def test_every_region_of_a_training_loop_is_captured_once(graphed: tuple[Any, li
     facts = [region.facts() for region in regions]
     assert [(one.captures, one.copied_bytes, one.skip_reasons) for one in facts] == [(1, 0, [])] * 4
     assert [region.replays for region in regions] == [4] * 4
+
+
+class Squashes(nn.Module):
+    """A network whose output is also what its backward needs of the last op."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(6, 8)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sigmoid(self.head(torch.tanh(self.hidden(x))))
+
+
+def train(call: Any, model: nn.Module, x: Tensor, hold: str, after: Callable[[], object]) -> list[list[Tensor]]:
+    """Outputs and gradients of ten steps, and at last what was held: the latest output, or for good that of one."""
+    steps: list[list[Tensor]] = []
+    kept: list[Tensor] = []
+    for number in range(10):
+        model.zero_grad(set_to_none=True)
+        out = call(x)
+        out.square().sum().backward()
+        if hold == "latest" or number == 2:
+            kept = [out.detach()]
+        steps.append([value.clone() for value in (out.detach(), *(p.grad for p in model.parameters()))])
+        del out
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.sub_(0.1)
+        after()
+    return [*steps, kept]
+
+
+@pytest.mark.parametrize("hold", ["latest", "one for good"])
+@pytest.mark.parametrize("kind", [Breaks, Squashes])
+def test_who_holds_outputs_gets_copies_and_every_region_is_replayed_again(
+    graphed: tuple[Any, list[PartitionedRegion]], kind: type[nn.Module], hold: str
+) -> None:
+    own, regions = graphed
+    model = kind()
+    twin = copy.deepcopy(model)
+    x = torch.randn(4, 6)
+    replays: list[list[int]] = []
+    got = train(
+        torch.compile(model, backend=own), model, x, hold, lambda: replays.append([r.replays for r in regions])
+    )
+    torch.testing.assert_close(got, train(twin, twin, x, hold, lambda: None))
+    for before, after in pairwise(replays[-4:]):
+        assert [count + 1 for count in before] == after
+    assert {reason.rule for region in regions for reason in region.facts().skip_reasons} == {"kept_outputs"}
 
 
 @pytest.mark.parametrize("gradients", [False, True], ids=["inference", "training"])

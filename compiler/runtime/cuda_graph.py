@@ -25,8 +25,11 @@ from compiler.runtime.signature import CopyPlan, Signature, empty_with_layout, s
 MAX_CAPTURES = 32
 # Beyond this many captures for static inputs that moved, other addresses run without a graph.
 MAX_MOVES = 6
+# Beyond this many captures for another region's, what that region made keeps this one from its graph.
+MAX_ORDERS = 6
 # Why a region is captured more than once.
 _KEPT = "an output was kept"
+_ORDER = "a region whose outputs this one must not overwrite was captured anew"
 _MOVED = "an input moved"
 _STATIC_MOVED = "a parameter or saved tensor moved"
 _OTHER_SIGNATURE = "other sizes, strides, dtypes or numbers"
@@ -58,7 +61,8 @@ class GraphedRegion:
     and it is copied.
 
     Outputs are memory of the graph, which does not run again while somebody holds one of them: such a call runs
-    without the graph, and outputs that were held are copied from then on.
+    without the graph, and outputs that were held are copied from then on. Nor does it run while somebody holds an
+    output of a graph captured later: where that is another region's, called before this one, it is captured anew.
 
     An input that ``run`` writes to is written in place, or copied back. Where it shares memory with another input and
     one of the two is copied, the copy would part them, so that call runs without the graph.
@@ -211,9 +215,8 @@ class GraphedRegion:
         if results is not None:
             self._graphs.move_to_end(key)
             return results
-        if held and not self._retire(key, held[0]):
-            return None
-        return self._capture(key, inputs, kept=bool(held))
+        cause = self._retire(key, held[0], inputs) if held else ""
+        return None if held and not cause else self._capture(key, inputs, cause)
 
     def _replay_one(self, graphs: Sequence[CapturedGraph], inputs: list[Any]) -> list[Any] | None:
         """Replay the first of the graphs that can serve the inputs; None where none can."""
@@ -231,34 +234,51 @@ class GraphedRegion:
         """The graphs that could serve the inputs if nobody held what they would overwrite."""
         return [graph for graph in graphs if self._accepts(graph, inputs) and self._pool.held_by(graph.number)]
 
-    def _retire(self, key: _Key, graph: CapturedGraph) -> bool:
+    def _retire(self, key: _Key, graph: CapturedGraph, inputs: list[Any]) -> str:
         """Someone holds outputs that ``graph`` would overwrite. Copy such outputs from now on, and note it.
 
-        True where they have been held so long that another graph should be captured in its place.
+        Why another graph should be captured in its place, or "" where none should.
         """
-        graph.held += 1
-        saved = False
-        for outputs in self._pool.held_by(graph.number):
-            kept = outputs.kept_positions()
-            if not outputs.saved.isdisjoint(kept):
-                saved = True
-            else:
-                outputs.clone_from_now_on(kept)
-        if saved:
+        own = graph.outputs
+        others = [outputs for outputs in self._pool.held_by(graph.number) if outputs is not own]
+        if own.pending():
             text = "A forward ran again while the tensors that the last one saved for its backward were still needed."
             self._note(SkipReason("pending_backward", text))
-            return False
+            return ""
+        graph.held += 1
+        pending = any(outputs.pending() for outputs in others)
+        # A region whose outputs this one reads was captured anew; in a loop through both, where no order serves, this
+        # one has never been replayed.
+        read = graph.replays > 0 and any(outputs.hold(inputs) for outputs in others)
+        if not own.free():
+            self._clone_kept(own)
+        if (pending or read) and self._recaptures.get(_ORDER, 0) < MAX_ORDERS:
+            return self._drop(key, graph, _ORDER)
+        if pending:
+            text = "Regions take turns in being called while what the others saved for a backward is still needed."
+            self._note(SkipReason("pending_backward", text))
+            return ""
+        for outputs in others:
+            self._clone_kept(outputs)
+        # Held so long that another graph has to be captured.
+        return self._drop(key, graph, _KEPT) if graph.held >= 2 else ""
+
+    def _clone_kept(self, outputs: OutputPlan) -> None:
+        outputs.clone_kept()
         text = "An output was kept while the region ran again; it is copied from then on."
         self._note(SkipReason("kept_outputs", text))
-        if graph.held < 2:
-            return False
+
+    def _drop(self, key: _Key, graph: CapturedGraph, cause: str) -> str:
         self._recorder.wait(graph.device)  # a graph must not be freed while the GPU runs it
         self._graphs[key].remove(graph)
         self._use(None)
-        return True
+        return cause
 
-    def _capture(self, key: _Key, inputs: list[Any], *, kept: bool) -> list[Any] | None:
-        """Capture a graph for the inputs and return what its first replay made; None where they run without one."""
+    def _capture(self, key: _Key, inputs: list[Any], cause: str) -> list[Any] | None:
+        """Capture a graph for the inputs and return what its first replay made; None where they run without one.
+
+        ``cause`` is why a graph that could serve them was dropped, or "".
+        """
         reason = self._refuse(inputs)
         moved = sum(known.layout == key.layout for known in self._graphs)
         if reason is None and self._captures >= MAX_CAPTURES:
@@ -284,7 +304,7 @@ class GraphedRegion:
         if graph is None:
             return None
         if self._captures:
-            cause = _KEPT if kept else _MOVED if variants else _STATIC_MOVED if moved else _OTHER_SIGNATURE
+            cause = cause or (_MOVED if variants else _STATIC_MOVED if moved else _OTHER_SIGNATURE)
             self._recaptures[cause] = self._recaptures.get(cause, 0) + 1
         self._captures += 1
         # One that was never replayed will hardly be.

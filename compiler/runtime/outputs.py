@@ -85,21 +85,21 @@ class OutputPlan:
             for position, step in enumerate(self.steps)
             if isinstance(step, ViewOfInput) and step.layout is not None
         ]
-        self._pick = self._picks(len(arguments))
+        self._inputs = len(arguments)
         self._arrange()
 
-    def _picks(self, inputs: int) -> Callable[[list[Any]], Sequence[Any]]:
-        """Takes the results from the owned tensors, the inputs and the constants, one after the other in a list; for a
-        view of an input that input."""
-        constants = iter(range(len(self._owned) + inputs, len(self._owned) + inputs + len(self._constants)))
-        places = [
-            step.slot
-            if isinstance(step, Owned)
-            else len(self._owned) + step.index
-            if isinstance(step, ViewOfInput)
-            else next(constants)
-            for step in self.steps
-        ]
+    def _picks(self) -> Callable[[list[Any]], Sequence[Any]]:
+        """Takes the results from the owned tensors, the copies of those that are also saved, the inputs and the
+        constants, one after the other in a list; for a view of an input that input."""
+        inputs = len(self._owned) + len(self._apart)
+        constants = iter(range(inputs + self._inputs, inputs + self._inputs + len(self._constants)))
+        places = []
+        for position, step in enumerate(self.steps):
+            if isinstance(step, Owned):
+                apart = step.slot in self._apart and position not in self.saved
+                places.append(len(self._owned) + self._apart.index(step.slot) if apart else step.slot)
+            else:
+                places.append(inputs + step.index if isinstance(step, ViewOfInput) else next(constants))
         return itemgetter(*places) if len(places) > 1 else lambda values: [values[place] for place in places]
 
     def _step(self, position: int, output: Any, arguments: Sequence[Any]) -> Constant | ViewOfInput | Owned:
@@ -127,6 +127,9 @@ class OutputPlan:
             for slot, positions in enumerate(self._positions)
             if self._clone_all or not self._cloned_positions.isdisjoint(positions)
         }
+        # Of an output that is also saved the user gets a copy, and the backward the memory that its graph reads.
+        self._apart = [slot for slot in sorted(cloned) if not self._clone_all and self._is_saved(slot)]
+        self._pick = self._picks()
         groups: dict[torch.dtype, list[int]] = {}
         for slot in sorted(cloned):
             groups.setdefault(self._owned[slot].dtype, []).append(slot)
@@ -138,7 +141,11 @@ class OutputPlan:
             )
             for slots in groups.values()
         ]
-        self._plain = all(isinstance(step, Owned) and step.slot == at for at, step in enumerate(self.steps))
+        in_order = all(isinstance(step, Owned) and step.slot == at for at, step in enumerate(self.steps))
+        self._plain = in_order and not self._apart
+
+    def _is_saved(self, slot: int) -> bool:
+        return not self.saved.isdisjoint(self._positions[slot])
 
     @property
     def copied_bytes(self) -> int:
@@ -158,9 +165,26 @@ class OutputPlan:
             for position in positions
         ]
 
-    def clone_from_now_on(self, positions: Sequence[int]) -> None:
-        """Return these outputs as copies at every later call, of this graph and of later ones of its region."""
-        self._cloned_positions.update(positions)
+    def pending(self) -> bool:
+        """Whether memory that only a backward got is held: one is still to come."""
+        by_storage: dict[int, list[int]] = {}
+        for positions, storage in zip(self._positions, self._storages, strict=True):
+            by_storage.setdefault(storage, []).extend(positions)
+        kept = set(self.kept_positions())
+        return any(
+            self.saved.issuperset(positions) and not kept.isdisjoint(positions) for positions in by_storage.values()
+        )
+
+    def hold(self, inputs: Sequence[Any]) -> bool:
+        """Whether one of the tensors is in the graph's memory."""
+        return any(
+            isinstance(value, Tensor) and value.untyped_storage()._cdata in self._storages for value in inputs
+        )
+
+    def clone_kept(self) -> None:
+        """Return what somebody holds, but what is saved for a backward, as copies at every later call, of this graph
+        and of later ones of its region."""
+        self._cloned_positions.update(set(self.kept_positions()) - self.saved)
         self._arrange()
 
     def results(self, inputs: Sequence[Any]) -> list[Any]:
@@ -170,18 +194,19 @@ class OutputPlan:
             owned = [reinterpret(tensor, size, stride, 0) for tensor, size, stride in self._layouts]
         else:
             owned = [tensor.data for tensor in self._owned]  # as new tensors on the same memory, in half the time
-        if self._groups:
-            self._replace_by_clones(owned)
+        apart = self._replace_by_clones(owned) if self._groups else ()
         if self._plain:
             return owned
-        results = list(self._pick([*owned, *inputs, *self._constants]))
+        results = list(self._pick([*owned, *apart, *inputs, *self._constants]))
         for position, index, (sizes, strides, offset) in self._input_views:
             tensor = inputs[index]
             with torch.no_grad():
                 results[position] = tensor.as_strided(sizes, strides, tensor.storage_offset() + offset)
         return results
 
-    def _replace_by_clones(self, owned: list[Any]) -> None:
+    def _replace_by_clones(self, owned: list[Any]) -> list[Any]:
+        """Puts copies in the places of outputs that are not handed out, and returns those that go beside."""
+        made: dict[int, Any] = {}
         with torch.no_grad():
             for slots, sources, plain in self._groups:
                 clones = [
@@ -189,8 +214,10 @@ class OutputPlan:
                     for tensor in (self._owned[slot] for slot in slots)
                 ]
                 copy_all(clones if plain else [copyable(clone) for clone in clones], sources)
-                for slot, clone in zip(slots, clones, strict=True):
-                    owned[slot] = clone
+                made.update(zip(slots, clones, strict=True))
+        for slot in made.keys() - set(self._apart):
+            owned[slot] = made[slot]
+        return [made[slot] for slot in self._apart]
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
