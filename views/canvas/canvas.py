@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAccessible, QAccessibleEvent, QContextMenuEvent, QHelpEvent, QImage, QKeyEvent, QMouseEvent
+from PySide6.QtGui import QContextMenuEvent, QFocusEvent, QHelpEvent, QImage, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from app.cones import between, downstream, upstream
@@ -24,6 +24,7 @@ from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import NOTHING, Hit, Scene
 from views.canvas.traversal import Spot
 from views.canvas.view import CanvasView
+from views.canvas.voice import Voice
 from views.look.theme import Theme
 
 _KEY_PAN = 90.0  # view pixels
@@ -65,8 +66,7 @@ class GraphCanvas(CanvasView):
         super().__init__(parent, theme)
         self._matches: list[str] = []
         self._match = NOTHING
-        self.setAccessibleName("Graph")
-        self.setAccessibleDescription("No graph is loaded.")
+        self.voice = Voice(self)
 
     def set_region(self, region: Region, layout: GraphLayout) -> None:
         """Shows a region. The first view is the whole graph if it is readable then, else its top."""
@@ -74,16 +74,13 @@ class GraphCanvas(CanvasView):
 
     def set_scene(self, scene: Scene) -> None:
         """Shows another graph, from its first view."""
-        region = scene.region
         self._marks = Highlights()
         self._matches, self._match = [], NOTHING
         self._motion.stop()
         self._show_scene(scene)
         self._opened = False
         self._open_view()
-        kinds = f"{len(region.groups):,} fusion groups, {len(region.extern_calls):,} extern calls"
-        self.setAccessibleName(f"Graph of {region.name}")
-        self.setAccessibleDescription(f"{len(region.nodes):,} nodes, {kinds}. Arrow keys follow edges.")
+        self.voice.tell()
 
     def exchange_scene(self, scene: Scene, anchor: str = "") -> None:
         """Shows the same region laid out otherwise, with the same things marked.
@@ -108,6 +105,7 @@ class GraphCanvas(CanvasView):
             x, y = camera.to_view(old[0], old[1])
             camera = Camera(new[0] - x / camera.scale, new[1] - y / camera.scale, camera.scale)
         self._apply_camera(camera, False)
+        self.voice.tell()
 
     def set_overlay(self, overlay: Overlay | None) -> None:
         """Colours the graph by something else; None is by the compiler's decisions."""
@@ -120,6 +118,7 @@ class GraphCanvas(CanvasView):
         self._marks = Highlights()
         self._matches = []
         self._show_scene(None)
+        self.voice.tell()
 
     def select_nodes(self, names: set[str]) -> None:
         """Highlights nodes, and the edges of a single one; unknown names are ignored."""
@@ -132,8 +131,7 @@ class GraphCanvas(CanvasView):
             self._mark_box(box)
             return
         self._marks = self._marks.selecting(nodes, _boxes_of(self._scene, nodes))
-        if len(nodes) == 1:
-            self._say(tips.spoken(self._scene, nodes[0]))
+        self.voice.tell()
         self.viewport().update()
 
     def hint_nodes(self, names: Iterable[str]) -> None:
@@ -173,7 +171,13 @@ class GraphCanvas(CanvasView):
             members = call.nodes if call is not None else group.nodes if group is not None else []
             nodes = sorted(scene.index[node] for node in members if node in scene.index)
             self._marks = self._marks.selecting(nodes, _boxes_of(scene, nodes))
+            self.voice.tell()
         self.viewport().update()
+
+    @property
+    def marks(self) -> Highlights:
+        """What is marked."""
+        return self._marks
 
     @property
     def selected(self) -> list[str]:
@@ -291,6 +295,11 @@ class GraphCanvas(CanvasView):
             if rect is not None:
                 self._jump(fitted(rect, self._width, self._height))
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """What is selected has the focus then."""
+        super().focusInEvent(event)
+        self.voice.tell_focus()
+
     def leaveEvent(self, event: QEvent) -> None:
         self._set_hovered(NOTHING)
         super().leaveEvent(event)
@@ -382,6 +391,7 @@ class GraphCanvas(CanvasView):
             self._choose_box(hit.group)
         else:
             self._marks = self._marks.selecting([]).showing(())
+            self.voice.tell()
             self.viewport().update()
             self.background_clicked.emit()
 
@@ -402,7 +412,7 @@ class GraphCanvas(CanvasView):
     def _mark_box(self, group: int) -> None:
         assert self._scene is not None
         self._marks = self._marks.selecting_group(group)
-        self._say(tips.spoken_box(self._scene, group))
+        self.voice.tell()
         self.viewport().update()
 
     def _show_reached(self, reach: Callable[[list[list[int]], list[int]], set[int]]) -> None:
@@ -415,7 +425,7 @@ class GraphCanvas(CanvasView):
         if found:
             self._marks = marks.showing(found).selecting(found, _boxes_of(scene, found))
             self.nodes_clicked.emit(frozenset(scene.layout.names[node] for node in found))
-            self._say(f"{len(found):,} nodes")
+            self.voice.tell()
             self.viewport().update()
 
     def _pointed(self, at: QPointF) -> None:
@@ -446,7 +456,7 @@ class GraphCanvas(CanvasView):
 
     def _walk(self, key: Qt.Key) -> None:
         """Moves the selection: down to a consumer, up to a producer, sideways to the neighbour in the row."""
-        scene, spot = self._scene, self._spot()
+        scene, spot = self._scene, self.spot
         if scene is None or not len(scene.nodes):
             return
         if spot.is_empty:
@@ -473,14 +483,15 @@ class GraphCanvas(CanvasView):
         if isinstance(scene, ModuleScene) and scene.is_closed[group]:
             self._toggle(group, whole_stack)
         else:
-            self._go(traversal.inwards(scene, self._spot()))
+            self._go(traversal.inwards(scene, self.spot))
 
     def _go_out(self) -> None:
         """Goes to the box around the selection."""
-        if self._scene is not None and not self._spot().is_empty:
-            self._go(traversal.outwards(self._scene, self._spot()))
+        if self._scene is not None and not self.spot.is_empty:
+            self._go(traversal.outwards(self._scene, self.spot))
 
-    def _spot(self) -> Spot:
+    @property
+    def spot(self) -> Spot:
         """The one selected node or box."""
         if self._marks.group >= 0:
             return Spot(box=self._marks.group)
@@ -513,11 +524,6 @@ class GraphCanvas(CanvasView):
         view = self.view_bounds()
         rects = [rect for name in names if self._scene is not None and (rect := self._scene.locate(name))]
         return self._camera.scale >= _READABLE and all(view.contains(QRectF(*rect)) for rect in rects)
-
-    def _say(self, text: str) -> None:
-        """Tells screen readers what is selected."""
-        self.setAccessibleDescription(text)
-        QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.DescriptionChanged))
 
 
 def make_scene(region: Region, layout: GraphLayout) -> Scene:

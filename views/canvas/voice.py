@@ -1,0 +1,192 @@
+"""What screen readers are told of the graph: a tree with the selected node or box as an item, which has the focus.
+
+A graph has up to tens of thousands of nodes, of which only the selected one is an object of its own. Each selection
+makes another object: readers pass over the focus of one that they have read already.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPointF, QRect, QRectF
+from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface
+from PySide6.QtWidgets import QAccessibleWidget
+from shiboken6 import isValid
+
+from views.canvas import tips
+from views.canvas.module_scene import ModuleScene
+from views.canvas.traversal import Spot
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+
+    from views.canvas.canvas import GraphCanvas
+
+_NOT_LOADED = "No graph is loaded."
+
+
+class Voice:
+    """Tells of one canvas. ``item`` is the object that stands for what is selected."""
+
+    def __init__(self, canvas: GraphCanvas) -> None:
+        _install()
+        self._canvas = canvas
+        self._item: _Item | None = None
+        self._known = _known_to_qt()
+        canvas.setAccessibleName("Graph")
+        canvas.setAccessibleDescription(_NOT_LOADED)
+
+    def tell(self) -> None:
+        """Something else is shown or selected."""
+        self._forget()
+        canvas, scene = self._canvas, self._canvas.scene
+        canvas.setAccessibleName(f"Graph of {scene.region.name}" if scene is not None else "Graph")
+        canvas.setAccessibleDescription(self._text())
+        if not QAccessible.isActive():
+            return
+        item = self.item()
+        if item is None:
+            QAccessible.updateAccessibility(QAccessibleEvent(canvas, QAccessible.Event.DescriptionChanged))
+            return
+        QAccessible.updateAccessibility(QAccessibleEvent(item, QAccessible.Event.Selection))
+        if canvas.hasFocus():
+            self.tell_focus()
+
+    def tell_focus(self) -> None:
+        """The keyboard has come to the graph, or what it is at there is another."""
+        if QAccessible.isActive() and (item := self.item()) is not None:
+            QAccessible.updateAccessibility(QAccessibleEvent(item, QAccessible.Event.Focus))
+
+    def item(self) -> _Item | None:
+        """The object for the one node or box that is selected."""
+        if self._item is None and not (spot := self._canvas.spot).is_empty:
+            self._item = _Item(self._canvas, spot, self._text())
+            QAccessible.registerAccessibleInterface(self._item)
+            self._known.add(self._item)
+        return self._item
+
+    def _forget(self) -> None:
+        if self._item is not None:
+            item, self._item = self._item, None
+            QAccessible.deleteAccessibleInterface(QAccessible.uniqueId(item))
+            self._known.remove(item)
+
+    def _text(self) -> str:
+        scene, marks = self._canvas.scene, self._canvas.marks
+        if scene is None:
+            return _NOT_LOADED
+        if marks.node >= 0:
+            return tips.spoken(scene, marks.node)  # also where a closed box hides it
+        if marks.group >= 0:
+            return tips.spoken_box(scene, marks.group)
+        if marks.nodes:
+            return f"{len(marks.nodes):,} nodes"
+        region = scene.region
+        kinds = f"{len(region.groups):,} fusion groups, {len(region.extern_calls):,} extern calls"
+        return f"{len(region.nodes):,} nodes, {kinds}. Arrow keys follow edges."
+
+
+class _Item(QAccessibleInterface):
+    """A node or a box."""
+
+    def __init__(self, canvas: GraphCanvas, spot: Spot, text: str) -> None:
+        super().__init__()
+        self._canvas = canvas
+        self._spot = spot
+        self._name, _, self._description = text.partition(", ")
+
+    def isValid(self) -> bool:
+        return isValid(self._canvas) and self._canvas.scene is not None
+
+    def object(self) -> QObject | None:
+        return None
+
+    def parent(self) -> QAccessibleInterface:
+        return QAccessible.queryAccessibleInterface(self._canvas)
+
+    def child(self, index: int) -> QAccessibleInterface | None:
+        return None
+
+    def childCount(self) -> int:
+        return 0
+
+    def indexOfChild(self, child: QAccessibleInterface) -> int:
+        return -1
+
+    def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
+        return None
+
+    def text(self, kind: QAccessible.Text) -> str:
+        texts = {QAccessible.Text.Name: self._name, QAccessible.Text.Description: self._description}
+        return texts.get(kind, "")
+
+    def setText(self, kind: QAccessible.Text, text: str) -> None:
+        """Names are the report's."""
+
+    def rect(self) -> QRect:
+        """On the screen."""
+        scene, spot, camera = self._canvas.scene, self._spot, self._canvas.camera
+        if scene is None:
+            return QRect()
+        rects = scene.group_rect[spot.box] if spot.box >= 0 else scene.node_rect[spot.node]
+        left, top, width, height = (float(v) for v in rects)
+        place = QRectF(QPointF(*camera.to_view(left, top)), QPointF(*camera.to_view(left + width, top + height)))
+        viewport = self._canvas.viewport()
+        return place.toRect().translated(viewport.mapToGlobal(viewport.rect().topLeft()))
+
+    def role(self) -> QAccessible.Role:
+        return QAccessible.Role.TreeItem
+
+    def state(self) -> QAccessible.State:
+        """Selected, focused with the canvas; a box of a hierarchy is expanded or collapsed."""
+        state = QAccessible.State()
+        state.selectable = state.selected = state.focusable = 1
+        state.focused = int(self._canvas.hasFocus())
+        scene = self._canvas.scene
+        if isinstance(scene, ModuleScene) and self._spot.box >= 0:
+            is_closed = bool(scene.is_closed[self._spot.box])
+            state.expandable, state.collapsed, state.expanded = 1, int(is_closed), int(not is_closed)
+        return state
+
+
+class _Tree(QAccessibleWidget):
+    """The canvas, whose widgets (overview, legend) come before the item."""
+
+    def __init__(self, canvas: GraphCanvas) -> None:
+        super().__init__(canvas, QAccessible.Role.Tree)
+        self._canvas = canvas
+
+    def childCount(self) -> int:
+        return super().childCount() + (self._item is not None)
+
+    def child(self, index: int) -> QAccessibleInterface | None:
+        return self._item if index == super().childCount() else super().child(index)
+
+    def indexOfChild(self, child: QAccessibleInterface) -> int:
+        return super().childCount() if child is self._item and child is not None else super().indexOfChild(child)
+
+    def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
+        item = self._item
+        return item if item is not None and item.rect().contains(x, y) else super().childAt(x, y)
+
+    def focusChild(self) -> QAccessibleInterface | None:
+        return (self._item if self._canvas.hasFocus() else None) or super().focusChild()
+
+    @property
+    def _item(self) -> _Item | None:
+        return self._canvas.voice.item()
+
+
+@cache
+def _known_to_qt() -> set[_Item]:
+    """Items of every canvas that Qt has a pointer to: none must go before it is taken from Qt, also with its canvas."""
+    return set()
+
+
+@cache
+def _install() -> None:
+    """Once a process; Qt keeps the function for good."""
+    from views.canvas.canvas import GraphCanvas
+
+    QAccessible.installFactory(lambda key, widget: _Tree(widget) if isinstance(widget, GraphCanvas) else None)
