@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.session import open_session
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, open_laid_out
+from tests.gui.conftest import MakeWindow, open_laid_out, settle
 from views.code.kernel_lines import KernelLines
 from views.inspector.page_area import PageArea
 from views.inspector.sections import Page
@@ -132,6 +132,25 @@ def test_a_list_of_very_many_nodes_ends(make_window: MakeWindow, qtbot: QtBot) -
     page = window.workspace.inspector.page
     assert f"Ops (the first 200 of {len(names):,})" in texts(page)
     assert next(t for t in page.findChildren(QTreeWidget) if t.objectName() == "Ops").topLevelItemCount() == 200
+
+
+def test_without_source_the_facts_have_all_the_room(window: MainWindow, qtbot: QtBot) -> None:
+    region, inspector = window.workspace.graph.region, window.workspace.inspector
+    window.workspace.select_unit(region.groups[0].name)
+    settle()
+    beside = inspector._area.height()
+    assert inspector.kernel_panel.isVisible()
+    window.workspace.select_unit(region.extern_calls[0].name)
+    settle()
+    assert not inspector.kernel_panel.isVisible()
+    assert inspector._area.height() > beside * 3 // 2
+    assert any(text.endswith("so there is no generated source.") for text in texts(inspector.page))
+    window.setFocus()
+    qtbot.keyClick(window, Qt.Key.Key_3, Qt.KeyboardModifier.ControlModifier)
+    assert inspector.isAncestorOf(QApplication.focusWidget()), "the keyboard comes in at the facts"
+    window.workspace.select_unit(region.groups[0].name)
+    settle()
+    assert inspector._area.height() == beside
 
 
 def test_an_extern_call_says_why_in_one_sentence(window: MainWindow) -> None:

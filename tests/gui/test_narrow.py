@@ -81,13 +81,24 @@ def test_lists_of_the_inspector_use_what_room_there_is(qtbot: QtBot) -> None:
     op = "aten._scaled_dot_product_attention"
     table = Table("Ops", ("Node", "Op", "Output"), [("add", op, "f32[1]")], "")
     qtbot.addWidget(table)
-    table.resize(400, 60)
+    table.resize(330, 60)
     table.show()
     QApplication.processEvents()
     assert table.columnWidth(1) < table.fontMetrics().horizontalAdvance(op)
     table.resize(700, 60)
     QApplication.processEvents()
     assert table.columnWidth(1) > table.fontMetrics().horizontalAdvance(op)
+
+
+def test_shapes_in_a_list_of_the_inspector_are_whole_where_names_are_short(qtbot: QtBot) -> None:
+    shape = "f32[1, 128, 768]"
+    table = Table("Ops", ("Node", "Op", "Output"), [("add", "aten.add.Tensor", shape)], "")
+    qtbot.addWidget(table)
+    table.resize(360, 60)
+    table.show()
+    QApplication.processEvents()
+    for column, text in enumerate(("add", "aten.add.Tensor", shape)):
+        assert table.columnWidth(column) >= table.fontMetrics().horizontalAdvance(text) + 16
 
 
 def test_regions_without_room_for_their_tabs_are_chosen_from_a_box(make_window: MakeWindow, qtbot: QtBot) -> None:

@@ -127,7 +127,7 @@ def test_an_outlier_can_be_clicked_and_jumped_to(qtbot: QtBot, recorded: Report)
     slow.cpu_samples[321] = 900.0
     run = open_recorded(qtbot, recorded)
     qtbot.mouseClick(run.later, LEFT)
-    assert run.state_text.startswith("Compiled, iteration 321: CPU 900 µs (2.97x p50")
+    assert run.state_text.startswith("Compiled, iteration 321: CPU 900 µs (2.97× p50")
     show_view(qtbot, run, "side")
     QApplication.processEvents()
     run.plot.grab()
@@ -304,5 +304,5 @@ def test_figures_model(qtmodeltester: Any) -> None:
     model = RunTableModel(light())
     model.set_rows(record.rows())
     qtmodeltester.check(model)
-    assert [model.index(0, column).data() for column in (0, 1, 4, 7)] == ["Eager", "1,234", "10.0", "1.00x"]
+    assert [model.index(0, column).data() for column in (0, 1, 4, 7)] == ["Eager", "1,234", "10.0", "1.00×"]
     assert model.index(1, 1).data() == "–"

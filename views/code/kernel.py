@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from compiler.report import Kernel
 from views.background.turns import in_a_turn
@@ -44,7 +44,6 @@ class KernelPanel(QWidget):
         self._notice.setContentsMargins(14, 0, 14, 4)
         self._notice.setVisible(False)
         column.addWidget(self._notice)
-        self._stack = QStackedWidget()
         self.splitter = QSplitter(Qt.Orientation.Vertical)
         self.splitter.setChildrenCollapsible(False)
         tip = "Show two levels at once"
@@ -55,13 +54,9 @@ class KernelPanel(QWidget):
             self.splitter.addWidget(pane)
             pane.line_clicked.connect(self._clicked)
             pane.line_hovered.connect(self._hovered)
-        self._stack.addWidget(self.splitter)
-        self._empty = label("", "muted", wrap=True)
-        self._empty.setContentsMargins(14, 8, 14, 8)
-        self._stack.addWidget(_top(self._empty))
-        column.addWidget(self._stack, 1)
+        column.addWidget(self.splitter, 1)
         self.code, self.tabs, self.copy_button = self.first.code, self.first.tabs, self.first.copy_button
-        self.show_nothing("")
+        self.show_nothing()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -84,15 +79,13 @@ class KernelPanel(QWidget):
         """Those that show a kernel where there is one."""
         return (self.first, self.second) if self.shows_two else (self.first,)
 
-    def show_nothing(self, reason: str) -> None:
-        """Say why there is no kernel to show."""
+    def show_nothing(self) -> None:
+        """There is no kernel to show."""
         self._lines = None
         for pane in (self.first, self.second):
             pane.show_kernel(None)
         for told in (self._facts, self._error, self._notice):
             told.setVisible(False)
-        self._empty.setText(reason)
-        self._stack.setCurrentIndex(1)
 
     def show_kernel(self, kernel: Kernel, marked: list[int]) -> None:
         """Show ``kernel`` with what belongs to these lines of its source marked at every level."""
@@ -105,7 +98,6 @@ class KernelPanel(QWidget):
             self._facts.setVisible(bool(facts))
             self._error.setText(kernel.error)
             self._error.setVisible(bool(kernel.error))
-            self._stack.setCurrentIndex(0)
         self._notice.setVisible(False)
         self._marked = marked
         for pane in self._panes:
@@ -181,12 +173,3 @@ def kernel_facts(kernel: Kernel) -> str:
         fmt.plural(kernel.launches, "launch", "launches") if kernel.launches != 1 else "",
     ]
     return "\u00a0\u00a0·  ".join(fact.replace(" ", "\u00a0") for fact in facts if fact)
-
-
-def _top(widget: QWidget) -> QWidget:
-    holder = QWidget()
-    column = QVBoxLayout(holder)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.addWidget(widget)
-    column.addStretch()
-    return holder

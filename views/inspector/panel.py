@@ -121,6 +121,11 @@ class Inspector(QWidget):
         self.make_all()
         return self._area.page
 
+    @property
+    def entry(self) -> QWidget:
+        """Where the keyboard comes in: the code, or the facts where there is none."""
+        return self._area if self.kernel_panel.isHidden() else self.kernel_panel.code
+
     def make_all(self) -> None:
         """Make what is left of the facts at once."""
         while self._is_due:
@@ -220,14 +225,10 @@ class Inspector(QWidget):
 
     def _show_kernel(self, kernel: Kernel | None, selection: Selection, unit: Group | ExternCall | None) -> None:
         index = self._index
-        self.kernel_panel.setVisible(bool(selection.unit or selection.node))
+        self.kernel_panel.setVisible(kernel is not None)  # else the facts have all the room, and say why
         if kernel is not None and index is not None:
             whole = isinstance(unit, Group) and selection.nodes == frozenset(unit.nodes)
             lines = [] if whole else index.node_lines(kernel, selection.nodes)
             self.kernel_panel.show_kernel(kernel, [selection.line] if selection.line else lines)
-        elif isinstance(unit, ExternCall):
-            self.kernel_panel.show_nothing(f"An extern call has no generated source: it runs {unit.op} of a library.")
-        elif isinstance(unit, Group):
-            self.kernel_panel.show_nothing("The report has no source for this group's kernel.")
         else:
-            self.kernel_panel.show_nothing("No kernel computes this node.")
+            self.kernel_panel.show_nothing()

@@ -58,7 +58,7 @@ def _node_facts(node: Node) -> list[Fact]:
 
 def _unit_facts(index: RegionIndex, unit: Unit, *, alone: bool) -> list[Fact]:
     """Of a group or extern call; ``alone`` where none of its nodes is meant."""
-    kind = f"{unit.kind.value} group" if isinstance(unit, Group) else f"extern call, {unit.op}"
+    kind = unit.kind.value if isinstance(unit, Group) else f"extern call, {unit.op}"
     point, kernel = index.points.get(unit.name), index.kernel_of(unit.name)
     facts: list[Fact] = [("Unit", unit.name if not alone else "", None), ("Kind", kind, None)]
     facts += [
@@ -93,5 +93,4 @@ def _beside(one: tuple[str, float | None] | None, other: tuple[str, float | None
         return "–"
     if one is None or not one[1] or other[1] is None or one[1] == other[1]:
         return other[0]
-    ratio = other[1] / one[1]
-    return f"{other[0]}  {ratio:.{2 if ratio < 2 else 1 if ratio < 100 else 0}f}x"
+    return f"{other[0]}  {fmt.ratio(other[1] / one[1])}"

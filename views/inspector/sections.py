@@ -24,6 +24,7 @@ from views.selection.index import RegionIndex, Unit
 from views.widgets.basic import ElidedLabel, as_panel, label, line
 
 _MAX_LINES = 10
+_FACT = 114  # pixels of what is pinned at most, so that what is beside it has room for its ratio
 _MOST_ROWS = 200  # of a list of any nodes: a click may select thousands
 
 
@@ -75,10 +76,14 @@ class Page(QWidget):
     def heading(self, text: str) -> None:
         """Begin a section."""
         if self._column.count():
-            self._column.addSpacing(6)
-            self._column.addWidget(line())
-            self._column.addSpacing(2)
+            self.rule()
         self._column.addWidget(label(text, "heading"))
+
+    def rule(self) -> None:
+        """A line between what is before and what comes after."""
+        self._column.addSpacing(6)
+        self._column.addWidget(line())
+        self._column.addSpacing(2)
 
     def text(self, text: str, role: str = "") -> None:
         """A paragraph."""
@@ -125,7 +130,7 @@ class Page(QWidget):
         made = Table(title, columns, rows, "", len(rows))
         made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         measure = made.fontMetrics().horizontalAdvance  # what they need: the last one, with its ratios, gets the rest
-        made.want([min(max(measure(row[column]) for row in rows) + AROUND, 128) for column in range(len(columns) - 1)])
+        made.want([min(max(measure(row[column]) for row in rows) + AROUND, _FACT) for column in range(len(columns) - 1)])
         for place, widget in enumerate((label(title, "heading"), made, line())):
             self._column.insertWidget(place, widget)
 
@@ -149,7 +154,7 @@ def overview_page(index: RegionIndex) -> Page:
             ("Fusion groups", fmt.count(len(region.groups))),
             ("Extern calls", fmt.count(len(region.extern_calls))),
             ("Memory traffic", f"{fmt.size(sum(u.estimated_bytes for u in index.schedule))} (estimated)"),
-            ("Work", f"{fmt.flops(sum(u.estimated_flops for u in index.schedule))} (estimated)"),
+            ("FLOPs", f"{fmt.flops(sum(u.estimated_flops for u in index.schedule))} (estimated)"),
             ("Peak of intermediates", f"{fmt.size(region.memory.peak_bytes)} (planned)"),
         ]
     )
@@ -183,9 +188,12 @@ def _capture(page: Page, graph: CudaGraph) -> None:
 
 
 def _hints(page: Page, notes: list[str]) -> None:
+    if notes:
+        page.heading("Notes")
+        for note in notes:
+            page.text(note)
+    page.rule()
     page.text("Select a group, an extern call or a node to see why it is as it is, and its generated source.", "muted")
-    for note in notes:
-        page.text(note, "muted")
 
 
 def unit_page(index: RegionIndex, unit: Unit, focus: frozenset[str], theme: Theme) -> Page:
@@ -197,7 +205,10 @@ def unit_page(index: RegionIndex, unit: Unit, focus: frozenset[str], theme: Them
     else:
         page.heading("Why this is extern")
         page.text(_why_extern(unit))
+        page.text(f"It runs {unit.op} of a library, so there is no generated source.", "muted")
     page.facts(_unit_facts(index, unit))
+    if isinstance(unit, Group) and index.kernel_of(unit.name) is None:
+        page.text("The report has no source for this group's kernel.", "muted")
     current = next(iter(focus)) if len(focus) == 1 else ""
     page.later(lambda: _ops(page, index, f"Ops ({len(unit.nodes)})", unit.nodes, current))
     if isinstance(unit, Group):
@@ -231,7 +242,9 @@ def node_page(index: RegionIndex, node: Node, unit: Unit | None, theme: Theme) -
     others = [name for name in index.units_of.get(node.name, ()) if unit is None or name != unit.name]
     if others:
         page.text(f"Recomputed in {', '.join(others)}, which is cheaper than reading it.", "muted")
-    if unit is not None:
+    if unit is None:
+        page.text("No kernel computes this node.", "muted")
+    else:
         page.heading("Why it is in " + unit.name if isinstance(unit, Group) else "Why it is extern")
         page.text(unit.reason if isinstance(unit, Group) else _why_extern(unit))
         of_unit, members = f"Ops of {unit.name} ({len(unit.nodes)})", unit.nodes
@@ -280,7 +293,9 @@ def _computed_by(page: Page, index: RegionIndex, nodes: frozenset[str], units: l
         rows: list[tuple[str, ...]] = [
             (unit, fmt.count(sum(name in nodes for name in index.units[unit].nodes))) for unit in units[:_MOST_ROWS]
         ]
-        page.table("Units", ("Unit", "Nodes"), rows).chosen.connect(page.unit_chosen)
+        table = page.table("Units", ("Unit", "Nodes"), rows)
+        table.to_the_right(1)
+        table.chosen.connect(page.unit_chosen)
 
 
 def _first_of(title: str, count: int) -> str:

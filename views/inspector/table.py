@@ -12,7 +12,9 @@ from views.tables.table_menu import add_table_menu, csv_text
 AROUND = 18  # pixels beside a text of a column
 _MAX_ROWS = 9  # rows of a list before it scrolls
 _ROW_HEIGHT = 24
-_LAST_WIDTH, _WIDEST = 110, 260  # pixels that the last column of a list wants, and that any other has at most
+_USUAL = (122, 128)  # pixels that the columns before the last want where their texts need as many
+_LAST_WIDTH, _MOST_LAST = 110, 136  # pixels that the last column wants at least, and at most
+_WIDEST = 260  # pixels that any other column has at most
 
 
 class Table(QTreeWidget):
@@ -48,9 +50,13 @@ class Table(QTreeWidget):
         for column in range(len(columns) - 1):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
         measure = self.fontMetrics().horizontalAdvance
-        usual = [122, 128][: len(columns) - 1]
-        widest = [max((measure(row[column]) for row in rows), default=0) for column in range(len(usual))]
-        self.want(usual, [min(width + AROUND, _WIDEST) for width in widest])
+        needs = [
+            max(measure(title), *(measure(row[column]) for row in rows), 0) + AROUND
+            for column, title in enumerate(columns)
+        ]
+        last = min(max(needs[-1], _LAST_WIDTH), _MOST_LAST)
+        usual = [min(most, need) for most, need in zip(_USUAL, needs[:-1], strict=False)]
+        self.want(usual, [min(need, _WIDEST) for need in needs[:-1]], last)
         shown = min(len(rows), most)
         self.setFixedHeight(px(34) + shown * px(_ROW_HEIGHT))  # with its header, and a line around it
         self.setMouseTracking(True)
@@ -59,9 +65,15 @@ class Table(QTreeWidget):
         self.itemClicked.connect(lambda item, column: self.chosen.emit(item.text(0)))
         self.itemActivated.connect(lambda item, column: self.chosen.emit(item.text(0)))
 
-    def want(self, widths: list[int], at_most: list[int] | None = None) -> None:
-        """Widths of all columns but the last, where there is room for them and it; ``at_most`` where there is more."""
-        self._wanted, self._given = widths, []
+    def to_the_right(self, column: int) -> None:
+        """It holds figures."""
+        side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for item in (self.headerItem(), *(self.topLevelItem(row) for row in range(self.topLevelItemCount()))):
+            item.setTextAlignment(column, side)
+
+    def want(self, widths: list[int], at_most: list[int] | None = None, last: int = _LAST_WIDTH) -> None:
+        """Widths of all columns but the ``last``, with room for them and it; ``at_most`` where there is more."""
+        self._wanted, self._last, self._given = widths, last, []
         self._at_most = at_most or widths
         self._share_room()
 
@@ -74,9 +86,9 @@ class Table(QTreeWidget):
         if self._given and self._given != [self.columnWidth(column) for column in range(len(self._given))]:
             return  # somebody drew a column wider
         room = self.viewport().width()
-        share = min(room / (sum(self._wanted) + _LAST_WIDTH), 1.0)
+        share = min(room / (sum(self._wanted) + self._last), 1.0)
         more = [max(most - width, 0) for width, most in zip(self._wanted, self._at_most, strict=True)]
-        beyond = max(room - sum(self._wanted) - _LAST_WIDTH, 0) / max(sum(more), 1)
+        beyond = max(room - sum(self._wanted) - self._last, 0) / max(sum(more), 1)
         self._given = [
             int(width * share + extra * min(beyond, 1.0)) for width, extra in zip(self._wanted, more, strict=True)
         ]

@@ -84,12 +84,12 @@ def strides(info: TensorInfo) -> str:
 
 
 def ratio(value: float) -> str:
-    """How many times something is another: "310x", "1.94x"."""
+    """How many times something is another: "310×", "1.94×"."""
     if 0 < value < 0.005:
-        return "<0.01x"
+        return "<0.01×"
     if value >= 99.95:
-        return f"{value:,.0f}x"
-    return f"{value:.1f}x" if value >= 9.995 else f"{value:.2f}x"
+        return f"{value:,.0f}×"
+    return f"{value:.1f}×" if value >= 9.995 else f"{value:.2f}×"
 
 
 def share(part: float) -> str:

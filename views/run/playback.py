@@ -68,4 +68,4 @@ def duration_s(measurement: Measurement) -> float:
 def pace_text(measurement: Measurement) -> str:
     """How the playback's pace compares with the recorded one."""
     factor = duration_s(measurement) / max(recorded_s(measurement), 1e-9)
-    return "at recorded speed" if factor < 1.05 else f"slowed down {factor:,.0f}x"
+    return "at recorded speed" if factor < 1.05 else f"slowed down {factor:,.0f}×"

@@ -55,7 +55,7 @@ def commands_of(window: MainWindow) -> Commands:
         forward=lambda: window.workspace.selection.forward(),
         focus_units=lambda: window.workspace.reveal(0, window.workspace.units.table),
         focus_graph=lambda: focus(canvas()),
-        focus_inspector=lambda: window.workspace.reveal(1, window.workspace.inspector.kernel_panel.code),
+        focus_inspector=lambda: window.workspace.reveal(1, window.workspace.inspector.entry),
         focus_panels=lambda: window.workspace.reveal(2, window.workspace.panels.rail),
         pin=lambda: window.workspace.selection.toggle_pin(),
         add_filter=lambda: window.finder.open_filters(),
