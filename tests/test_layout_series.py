@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -89,6 +90,33 @@ def test_joints_stand_on_one_line_and_links_are_whole() -> None:
         assert pieces[0, 1] == made.top[link.source] + items.height[link.source]
         assert pieces[-1, 3] == made.top[link.target]
         np.testing.assert_array_equal(pieces[1:, :2], pieces[:-1, 2:])
+
+
+def _with_shared_saved_tensors(widened: int) -> tuple[Items, list[Link], list[int]]:
+    """A series in which a joint and a gradient below it read one saved tensor, so that no joint divides the graph."""
+    items, links = Items(), []
+    joints = [items.add(100.0, 30.0, 1)]
+    for number in range(8):
+        joint, row = joints[-1], items.rank[joints[-1]]
+        saved = items.add(80.0, 20.0, row - 1, low=True)
+        gradient = items.add(70.0, 30.0, row + 1)
+        wide = items.add(500.0 if number == widened else 200.0, 30.0, row + 1)
+        narrow = [items.add(60.0, 30.0, row + 1 + step) for step in range(4)]
+        below = items.add(100.0, 30.0, row + 5)
+        ways = [(joint, gradient), (joint, wide), (wide, below), *pairwise([joint, *narrow, below])]
+        links += [Link(saved, joint), Link(saved, gradient), *(Link(*way) for way in ways)]
+        joints.append(below)
+    return items, links, joints
+
+
+def test_where_no_joint_divides_the_graph_they_still_keep_a_change_to_its_stretch() -> None:
+    items, links, joints = _with_shared_saved_tensors(-1)
+    wider, its_links, _ = _with_shared_saved_tensors(3)
+    before, after = arrange_in_series(items, links, _SPACING), arrange_in_series(wider, its_links, _SPACING)
+    assert [before.x[item] for item in joints[1:-2]] == pytest.approx([0.0] * 6, abs=0.01)
+    moved = {item for item in range(len(before.x)) if abs(after.x[item] - before.x[item]) > 1.0}
+    assert moved
+    assert moved <= set(range(joints[3] + 1, joints[4] + 2)), "with the tensor that the next joint reads beside them"
 
 
 def test_cancelled_between_parts() -> None:

@@ -1,7 +1,8 @@
 """Graphs in series: where all that flows on comes out of one item, the parts above and below it are laid out alone.
 
 Deep models are such a series, of a few parts over and over: equal parts are laid out once, a change in one of them
-moves nothing sideways in another, and the items that join them stand on one line.
+moves nothing sideways in another, and the items that join them stand on one line. They do so, too, where the parts
+cannot be told apart: a change in one then moves little in the others.
 """
 
 from __future__ import annotations
@@ -40,7 +41,13 @@ def arrange_in_series(
     Raises:
         LayoutCancelled: ``cancelled`` returned True.
     """
-    parts = _split(items, links, on_axis, cancelled)
+    ends = _ends_by_target(items, links)
+    poll(cancelled)
+    joints = _joints(items, ends)
+    taken = {items.rank[item] for item in on_axis}
+    # also joints that do not hold, as where one saved tensor is read above and below them
+    on_axis = [*on_axis, *(item for item in joints if items.rank[item] not in taken)]
+    parts = _split(items, links, ends, joints, on_axis, cancelled)
     if not parts:
         return arrange(items, links, spacing, cancelled, on_axis)
     known = {} if known is None else known
@@ -76,8 +83,14 @@ class _Part:
     link_numbers: list[int]
 
 
+def _ends_by_target(items: Items, links: list[Link]) -> Ints:
+    """The items (links, 2) that each link joins, from the top row's targets to the bottom's."""
+    ends = np.array([[link[0] for link in links], [link[1] for link in links]], np.int64).T
+    return ends[np.argsort(np.array(items.rank, np.int64)[ends[:, 1]], kind="stable")]
+
+
 def _joints(items: Items, ends: Ints) -> list[int]:
-    """Items that all of the flow goes through, from top to bottom. ``ends`` (links, 2) are sorted by their targets.
+    """Items that all of the flow goes through, from top to bottom. ``ends`` are sorted by their targets.
 
     Short branches that end within a few rows (gradients of parameters on their way out) may pass a joint.
     """
@@ -143,14 +156,14 @@ def _parts_of(items: Items, ends: Ints, joints: list[int], cancelled: Cancelled 
     return [], []
 
 
-def _split(items: Items, links: list[Link], on_axis: Sequence[int], cancelled: Cancelled | None) -> list[_Part]:
-    """Cuts at the joints; no parts where there are none. What stands in a joint's row belongs to the part below."""
-    ends = np.array([[link[0] for link in links], [link[1] for link in links]], np.int64).T
-    ends = ends[np.argsort(np.array(items.rank, np.int64)[ends[:, 1]], kind="stable")]
-    poll(cancelled)
-    joints, part = _parts_of(items, ends, _joints(items, ends), cancelled)
+def _split(
+    items: Items, links: list[Link], ends: Ints, joints: list[int], on_axis: Sequence[int], cancelled: Cancelled | None
+) -> list[_Part]:
+    """Cuts at the joints that hold; no parts where none does. What is in a joint's row belongs to the part below."""
+    joints, part = _parts_of(items, ends, joints, cancelled)
     if not joints:
         return []
+    held = set(joints)
     members: list[list[int]] = [[] for _ in range(len(joints) + 1)]
     for number, item in enumerate(joints):
         members[number + 1].append(item)
@@ -184,7 +197,7 @@ def _split(items: Items, links: list[Link], on_axis: Sequence[int], cancelled: C
             [items.head[i] for i in chosen],
             [items.aside[i] for i in chosen],
         )
-        axis = [local[i] for i in on_axis if part[i] == number]
+        axis = [local[i] for i in on_axis if part[i] == number and i not in held]
         looks: list[list[Any]] = [own.width, own.height, own.rank, own.low, own.head, own.aside]
         key = tuple(tuple(column) for column in (*looks, inner[number], ends_of_part, axis))
         parts.append(_Part(key, own, inner[number], ends_of_part, axis, chosen, which[number]))
