@@ -130,7 +130,8 @@ class Page(QWidget):
         made = Table(title, columns, rows, "", len(rows))
         made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         measure = made.fontMetrics().horizontalAdvance  # what they need: the last one, with its ratios, gets the rest
-        made.want([min(max(measure(row[column]) for row in rows) + AROUND, _FACT) for column in range(len(columns) - 1)])
+        needs = [max(measure(row[column]) for row in rows) + AROUND for column in range(len(columns) - 1)]
+        made.want([needs[0], *(min(need, _FACT) for need in needs[1:])])
         for place, widget in enumerate((label(title, "heading"), made, line())):
             self._column.insertWidget(place, widget)
 
