@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 
 import pytest
 from PySide6.QtCore import QEvent, QRect, Qt
@@ -13,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from compiler.report import Report
 from tests.fake_reports import transformer_report
+from tests.gui.conftest import ROOT
 from views.graph.panel import GraphPanel
 from views.look.theme import light
 
@@ -143,3 +146,18 @@ def test_an_item_outlives_its_graph_without_harm(qtbot: QtBot, report: Report) -
     gc.collect()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert not item.isValid()
+
+
+def test_a_process_in_which_a_reader_listened_ends_well() -> None:
+    """What Qt still knows of the graph when it ends must still be there."""
+    code = (
+        "import gc; from views.app import make_application; app = make_application();"
+        "from PySide6.QtGui import QAccessible; from PySide6.QtTest import QTest; from PySide6.QtCore import Qt;"
+        "from tests.fake_reports import transformer_report; from views.canvas.canvas import GraphCanvas;"
+        "from app.layout import layout_region; QAccessible.setActive(True); canvas = GraphCanvas(); canvas.show();"
+        "region = transformer_report(60).regions[0]; canvas.set_region(region, layout_region(region));"
+        "canvas.setFocus(); QTest.keyClick(canvas, Qt.Key.Key_Home); assert canvas.voice.item() is not None;"
+        "canvas.close(); canvas.deleteLater(); del canvas; app.processEvents(); gc.collect()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from PySide6.QtCore import QPointF, QRect, QRectF
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface
@@ -92,18 +93,25 @@ class _Item(QAccessibleInterface):
 
     def __init__(self, canvas: GraphCanvas, spot: Spot, text: str) -> None:
         super().__init__()
-        self._canvas = canvas
+        self._find = ref(canvas)
         self._spot = spot
         self._name, _, self._description = text.partition(", ")
 
     def isValid(self) -> bool:
-        return isValid(self._canvas) and self._canvas.scene is not None
+        return self._canvas is not None
+
+    @property
+    def _canvas(self) -> GraphCanvas | None:
+        """None once it is gone, or shows nothing."""
+        canvas = self._find()
+        return canvas if canvas is not None and isValid(canvas) and canvas.scene is not None else None
 
     def object(self) -> QObject | None:
         return None
 
-    def parent(self) -> QAccessibleInterface:
-        return QAccessible.queryAccessibleInterface(self._canvas)
+    def parent(self) -> QAccessibleInterface | None:
+        canvas = self._canvas
+        return QAccessible.queryAccessibleInterface(canvas) if canvas is not None else None
 
     def child(self, index: int) -> QAccessibleInterface | None:
         return None
@@ -126,13 +134,13 @@ class _Item(QAccessibleInterface):
 
     def rect(self) -> QRect:
         """On the screen."""
-        scene, spot, camera = self._canvas.scene, self._spot, self._canvas.camera
-        if scene is None:
+        canvas, spot = self._canvas, self._spot
+        if canvas is None or canvas.scene is None:
             return QRect()
-        rects = scene.group_rect[spot.box] if spot.box >= 0 else scene.node_rect[spot.node]
+        rects = canvas.scene.group_rect[spot.box] if spot.box >= 0 else canvas.scene.node_rect[spot.node]
         left, top, width, height = (float(v) for v in rects)
-        place = QRectF(QPointF(*camera.to_view(left, top)), QPointF(*camera.to_view(left + width, top + height)))
-        viewport = self._canvas.viewport()
+        to_view, viewport = canvas.camera.to_view, canvas.viewport()
+        place = QRectF(QPointF(*to_view(left, top)), QPointF(*to_view(left + width, top + height)))
         return place.toRect().translated(viewport.mapToGlobal(viewport.rect().topLeft()))
 
     def role(self) -> QAccessible.Role:
@@ -141,9 +149,13 @@ class _Item(QAccessibleInterface):
     def state(self) -> QAccessible.State:
         """Selected, focused with the canvas; a box of a hierarchy is expanded or collapsed."""
         state = QAccessible.State()
+        canvas = self._canvas
+        if canvas is None:
+            state.invalid = 1
+            return state
         state.selectable = state.selected = state.focusable = 1
-        state.focused = int(self._canvas.hasFocus())
-        scene = self._canvas.scene
+        state.focused = int(canvas.hasFocus())
+        scene = canvas.scene
         if isinstance(scene, ModuleScene) and self._spot.box >= 0:
             is_closed = bool(scene.is_closed[self._spot.box])
             state.expandable, state.collapsed, state.expanded = 1, int(is_closed), int(not is_closed)
@@ -155,7 +167,6 @@ class _Tree(QAccessibleWidget):
 
     def __init__(self, canvas: GraphCanvas) -> None:
         super().__init__(canvas, QAccessible.Role.Tree)
-        self._canvas = canvas
 
     def childCount(self) -> int:
         return super().childCount() + (self._item is not None)
@@ -171,16 +182,20 @@ class _Tree(QAccessibleWidget):
         return item if item is not None and item.rect().contains(x, y) else super().childAt(x, y)
 
     def focusChild(self) -> QAccessibleInterface | None:
-        return (self._item if self._canvas.hasFocus() else None) or super().focusChild()
+        return (self._item if self.widget().hasFocus() else None) or super().focusChild()
 
     @property
     def _item(self) -> _Item | None:
-        return self._canvas.voice.item()
+        canvas: GraphCanvas = self.widget()
+        return canvas.voice.item()
 
 
 @cache
-def _known_to_qt() -> set[_Item]:
-    """Items of every canvas that Qt has a pointer to: none must go before it is taken from Qt, also with its canvas."""
+def _known_to_qt() -> set[QAccessibleInterface]:
+    """What Qt has a pointer to: no item must go before it is taken from Qt, and no tree before Qt does, at the end too.
+
+    They hold their canvas weakly, for Qt never tells that it has let one go.
+    """
     return set()
 
 
@@ -189,4 +204,13 @@ def _install() -> None:
     """Once a process; Qt keeps the function for good."""
     from views.canvas.canvas import GraphCanvas
 
-    QAccessible.installFactory(lambda key, widget: _Tree(widget) if isinstance(widget, GraphCanvas) else None)
+    known = _known_to_qt()
+
+    def tree_of(key: str, widget: QObject) -> _Tree | None:
+        if not isinstance(widget, GraphCanvas):
+            return None
+        made = _Tree(widget)
+        known.add(made)
+        return made
+
+    QAccessible.installFactory(tree_of)
