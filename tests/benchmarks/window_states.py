@@ -11,14 +11,14 @@ from collections.abc import Callable
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QHelpEvent, QMouseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QInputDialog, QMenu, QMessageBox, QPushButton, QToolTip, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QMenu, QPushButton, QToolTip, QWidget
 
 from app.worker.protocol import StageFinished, StageStarted
 from compiler.report import Region
 from views.compile.progress import STAGES
 from views.main_window import MainWindow
 from views.screenshot import show_view
-from views.window.dialogs import about_dialog, question
+from views.window.dialogs import about_dialog, layout_question, unsaved_question
 from views.window.guide import Guide, steps_of
 from views.window.message_bar import Message
 from views.window.shortcuts import shortcuts_dialog
@@ -223,18 +223,11 @@ def _dialog(make: Callable[[MainWindow], QDialog]) -> Show:
 
 
 def _layout_name(window: MainWindow) -> QDialog:
-    made = QInputDialog(window)
-    made.setWindowTitle("Keep this layout")
-    made.setLabelText("Name of the layout")
-    made.setComboBoxItems(["", "Timing", "Kernels"])
-    made.setComboBoxEditable(True)
-    return made
+    return layout_question(window, ["Timing", "Kernels"])[0]
 
 
 def _unsaved(window: MainWindow) -> QDialog:
-    buttons = QMessageBox.StandardButton
-    text = "The report of example:gpt2 is not saved."
-    return question(window, "Unsaved session", text, buttons.Save | buttons.Discard | buttons.Cancel)
+    return unsaved_question(window, "example:gpt2")
 
 
 def _palette(text: str) -> Show:

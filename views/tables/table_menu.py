@@ -33,7 +33,9 @@ def add_table_menu(table: QAbstractItemView, make_csv: Callable[[], str]) -> Non
             QApplication.clipboard().setText("\t".join(texts))
 
     def save() -> None:
-        from PySide6.QtWidgets import QFileDialog, QMessageBox
+        from PySide6.QtWidgets import QFileDialog
+
+        from views.widgets.question import tell
 
         name = table.accessibleName().lower().replace(" ", "-").replace(":", "").replace(",", "")
         chosen, _ = QFileDialog.getSaveFileName(table, "Save the table", f"{name}.csv", "*.csv")
@@ -43,7 +45,7 @@ def add_table_menu(table: QAbstractItemView, make_csv: Callable[[], str]) -> Non
             Path(chosen).write_text(make_csv(), encoding="utf-8")
         except OSError as error:
             text = f"{chosen} cannot be written: {error.strerror}. Choose another folder."
-            QMessageBox.warning(table, "Not saved", text)
+            tell(table, "Not saved", text)
 
     def show(at: QPoint) -> None:
         menu = QMenu(table)

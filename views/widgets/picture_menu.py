@@ -14,7 +14,9 @@ def picture_menu(widget: QWidget, picture: Callable[[], QPixmap], save: Callable
     """A menu for ``widget``; ``save`` writes by the name's ending and raises OSError where that cannot be."""
 
     def ask(kind: str) -> None:
-        from PySide6.QtWidgets import QFileDialog, QMessageBox
+        from PySide6.QtWidgets import QFileDialog
+
+        from views.widgets.question import tell
 
         name = widget.accessibleName().lower().replace(" ", "-")
         chosen, _ = QFileDialog.getSaveFileName(widget, "Save the picture", f"{name}.{kind}", f"*.{kind}")
@@ -23,7 +25,7 @@ def picture_menu(widget: QWidget, picture: Callable[[], QPixmap], save: Callable
         try:
             save(Path(chosen))
         except OSError as error:
-            QMessageBox.warning(widget, "Not saved", f"{error} Choose another folder.")
+            tell(widget, "Not saved", f"{error} Choose another folder.")
 
     menu = QMenu(widget)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from PySide6 import QtWidgets
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from views.look.icons import pixmap
 from views.look.theme import Theme
 from views.widgets.basic import label
+from views.widgets.question import Answer, Question
 
 OPEN_FILTER = "Sessions, models, logs (*.fscope *.py *.pt2 *.log);;All files (*)"
 SAVE_FILTER = "Fusescope sessions (*.fscope)"
@@ -46,13 +46,10 @@ class Dialogs:
 
     def agree(self, title: str, text: str, action: str) -> bool:
         """Whether the user agrees to ``action``. Cancel is the default."""
-        kinds = QtWidgets.QMessageBox
-        cancel = kinds.StandardButton.Cancel
-        box = question(self._parent, title, text, cancel)
-        yes = box.addButton(action, kinds.ButtonRole.AcceptRole)
-        box.setDefaultButton(cancel)
-        box.exec()
-        return box.clickedButton() is yes
+        answers = [Answer("yes", action), Answer("", "Cancel", is_default=True)]
+        asked = Question(self._parent, title, text, answers)
+        asked.exec()
+        return asked.answer == "yes"
 
     def export_file(self, suggestion: str) -> str:
         """A path to export the graph to, or ""."""
@@ -60,29 +57,34 @@ class Dialogs:
 
     def layout_name(self, known: list[str]) -> str:
         """How a layout shall be called, or ""; a name of ``known`` is replaced."""
-        title, text = "Keep this layout", "Name of the layout"
-        return QtWidgets.QInputDialog.getItem(self._parent, title, text, ["", *known], 0, True)[0]
+        asked, line = layout_question(self._parent, known)
+        asked.exec()
+        return line.currentText() if asked.answer else ""
 
     def unsaved(self, name: str) -> str:
         """What to do with unsaved changes: "save", "discard" or "cancel"."""
-        buttons = QtWidgets.QMessageBox.StandardButton
-        text = f"The report of {name} is not saved."
-        box = question(self._parent, "Unsaved session", text, buttons.Save | buttons.Discard | buttons.Cancel)
-        box.setDefaultButton(buttons.Save)
-        answer = box.exec()
-        return {int(buttons.Save): "save", int(buttons.Discard): "discard"}.get(answer, "cancel")
+        asked = unsaved_question(self._parent, name)
+        asked.exec()
+        return asked.answer or "cancel"
 
 
-def question(
-    parent: QWidget, title: str, text: str, buttons: QtWidgets.QMessageBox.StandardButton
-) -> QtWidgets.QMessageBox:
-    """A box that asks, with a sign of ours and not the style's."""
-    box = QtWidgets.QMessageBox(QtWidgets.QMessageBox.Icon.NoIcon, title, text, buttons, parent)
-    box.setIconPixmap(pixmap("warning", parent.palette().highlight().color(), 30))
-    for button in box.buttons():
-        button.setIcon(QIcon())
-        button.setAccessibleName(button.text().replace("&", ""))
-    return box
+def unsaved_question(parent: QWidget, name: str) -> Question:
+    """Before a report is left that is in no file."""
+    answers = [Answer("discard", "Discard"), Answer("cancel", "Cancel"), Answer("save", "Save…", is_default=True)]
+    return Question(parent, "Save this session?", f"The report of {name} is not saved.", answers)
+
+
+def layout_question(parent: QWidget, known: list[str]) -> tuple[Question, QtWidgets.QComboBox]:
+    """How a layout shall be called, and the line that is typed into."""
+    line = QtWidgets.QComboBox()
+    line.setAccessibleName("Name of the layout")
+    line.setEditable(True)
+    line.addItems(known)
+    line.setCurrentIndex(-1)
+    line.lineEdit().setPlaceholderText("Name of the layout")
+    answers = [Answer("", "Cancel"), Answer("keep", "Keep", is_default=True)]
+    text = "Where the docks are and how large, to come back to from View, Layouts."
+    return Question(parent, "Keep this layout", text, answers, line), line
 
 
 def about_dialog(parent: QWidget, theme: Theme, facts: list[tuple[str, str]]) -> QtWidgets.QDialog:
