@@ -451,10 +451,8 @@ class MainWindow(QMainWindow):
     # Small things
 
     def ask_and_open(self) -> None:
-        """Ask for a file and open it."""
-        path = self.dialogs.open_file()
-        if path:
-            self.open_path(path)
+        """Ask for files and open them."""
+        self._in_turn.open(self.dialogs.open_files())
 
     def _enable_report_actions(self, on: bool) -> None:
         self.menus.enable_report(on)

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 class Answers(Dialogs):
     """What the user would say, and what was asked."""
 
-    to_open: str = ""
+    to_open: list[str] = field(default_factory=list)
     to_save: str = ""
     to_compare: str = ""
     agrees: bool = True
@@ -37,7 +37,7 @@ class Answers(Dialogs):
     layout: str = ""
     asked: list[str] = field(default_factory=list)
 
-    def open_file(self) -> str:
+    def open_files(self) -> list[str]:
         return self.to_open
 
     def trace_folder(self) -> str:

@@ -1,4 +1,4 @@
-"""Files dropped on the window by real drag and drop events."""
+"""Files dropped on the window by real drag and drop events, and several chosen at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.session import save_session
@@ -57,6 +57,21 @@ def test_each_of_several_dropped_files_has_a_tab(
     qtbot.waitUntil(lambda: [document.name for document in window.session.documents] == names, timeout=60_000)
     assert [window.tabs.tabText(place).removesuffix(" •") for place in range(window.tabs.count())] == names
     assert texts(window) == [f"There is no file {tmp_path / 'gone.fscope'}."]
+
+
+def test_several_files_are_chosen_at_once(
+    make_window: MakeWindow, qtbot: QtBot, report: Report, tmp_path: Path, answers: Answers
+) -> None:
+    for name in ("one", "two"):
+        save_session(tmp_path / f"{name}.fscope", report)
+        answers.to_open.append(str(tmp_path / f"{name}.fscope"))
+    window = make_window(worker=False)
+    (button,) = [one for one in window.start_page.findChildren(QPushButton) if one.text() == "Open…"]
+    qtbot.mouseClick(button, LEFT)
+    qtbot.waitUntil(lambda: window.tabs.count() == 2, timeout=20_000)
+    answers.to_open.clear()
+    qtbot.mouseClick(button, LEFT)  # and nothing is chosen
+    assert window.tabs.count() == 2
 
 
 def test_cancelling_leaves_the_other_dropped_files_alone(

@@ -309,7 +309,7 @@ def test_save_and_open_again(
     other = make_window(worker=False)
     with qtbot.waitActive(other):
         other.activateWindow()
-    answers.to_open = answers.to_save
+    answers.to_open = [answers.to_save]
     with qtbot.waitSignal(other.report_shown, timeout=20_000):
         qtbot.keyClick(other, Qt.Key.Key_O, Qt.KeyboardModifier.ControlModifier)
     assert other.session.report == report

@@ -27,9 +27,9 @@ class Dialogs:
     def __init__(self, parent: QWidget) -> None:
         self._parent = parent
 
-    def open_file(self) -> str:
-        """The path to open, or ""."""
-        return QtWidgets.QFileDialog.getOpenFileName(self._parent, "Open", "", OPEN_FILTER)[0]
+    def open_files(self) -> list[str]:
+        """The paths to open."""
+        return QtWidgets.QFileDialog.getOpenFileNames(self._parent, "Open", "", OPEN_FILTER)[0]
 
     def trace_folder(self) -> str:
         """The folder of a log to import, or ""."""
