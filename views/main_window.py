@@ -408,7 +408,7 @@ class MainWindow(QMainWindow):
         self.report_shown.emit()
 
     def _compiled(self, report: Report, request: Request) -> None:
-        if not self._in_turn.is_busy:  # else what is said of the other files stays
+        if not self._in_turn.are_several:  # else what is said of the other files stays
             self.messages.clear()
         before = self.session.report
         self._loaded = report

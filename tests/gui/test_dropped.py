@@ -59,6 +59,17 @@ def test_each_of_several_dropped_files_has_a_tab(
     assert texts(window) == [f"There is no file {tmp_path / 'gone.fscope'}."]
 
 
+def test_what_one_file_failed_with_goes_when_it_is_compiled(
+    make_window: MakeWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    window = make_window()
+    for name, messages in (("mlp", 1), ("relu", 0)):
+        (tmp_path / f"{name}.py").write_text("x = 1")
+        drop(window, [tmp_path / f"{name}.py"])
+        qtbot.waitUntil(lambda: not window.compile_control.is_busy, timeout=30_000)
+        qtbot.waitUntil(lambda messages=messages: len(texts(window)) == messages, timeout=10_000)
+
+
 def test_several_files_are_chosen_at_once(
     make_window: MakeWindow, qtbot: QtBot, report: Report, tmp_path: Path, answers: Answers
 ) -> None:
@@ -77,7 +88,7 @@ def test_several_files_are_chosen_at_once(
 def test_cancelling_leaves_the_other_dropped_files_alone(
     make_window: MakeWindow, qtbot: QtBot, tmp_path: Path, answers: Answers
 ) -> None:
-    models = [tmp_path / name for name in ("one:softmax.py", "two.py")]  # the first one takes for ever
+    models = [tmp_path / name for name in ("softmax.py", "two.py")]  # the first one takes for ever
     for path in models:
         path.write_text("x = 1")
     window = make_window()

@@ -41,17 +41,17 @@ class OpenInTurn(QObject):
         self._open_path = open_path
         self._is_opening = is_opening
         self._waiting: list[str] = []
-        self.is_busy = False  # until the last one is shown
+        self.are_several = False  # until the last of them is shown
 
     def open(self, paths: Sequence[str]) -> None:
         """Open these, after those that wait already."""
         self._waiting += paths
-        self.is_busy = True
+        self.are_several = self.are_several or len(self._waiting) > 1
         self._next()
 
     def go_on(self) -> None:
         """What was being opened may have come to its end."""
-        if self.is_busy:
+        if self._waiting or self.are_several:
             QTimer.singleShot(0, self, self._next)
 
     def stop(self) -> None:
@@ -61,4 +61,5 @@ class OpenInTurn(QObject):
     def _next(self) -> None:
         while self._waiting and not self._is_opening():
             self._open_path(self._waiting.pop(0))
-        self.is_busy = bool(self._waiting) or self._is_opening()
+        if not self._waiting and not self._is_opening():
+            self.are_several = False
