@@ -137,6 +137,23 @@ def test_large_results_are_used_before_the_next_is_made() -> None:
     assert (kept.policy, kept.steps, kept.plan.peak_bytes) == (None, steps, 16004)
 
 
+def test_the_captured_order_is_left_where_it_would_need_most_and_no_earlier() -> None:
+    """The large result waits for one that frees what both come from. What costs least at each step is no way there:
+    from the front the last result would be made first, and be held."""
+    whole, part, large, small, apart = (buffer(n, size) for n, size in zip("abcde", (20, 10, 30, 10, 10), strict=True))
+    steps: list[Scheduled] = [
+        call("whole", aten.mm.default, [], [whole]),
+        call("part", aten.mm.default, [whole], [part]),
+        call("large", aten.mm.default, [part], [large]),
+        call("small", aten.mm.default, [whole], [small]),
+        call("apart", aten.mm.default, [], [apart]),
+    ]
+    found = lower_peak(steps, program(steps, [large, small, apart]))
+    assert [s.name for s in found.steps] == ["whole", "part", "small", "large", "apart"]
+    assert (found.captured_peak, found.plan.peak_bytes) == (240, 200)
+    assert found.policy is MemoryOrder.BUDGET
+
+
 def test_what_the_forward_saved_is_used_up_first() -> None:
     """A gradient that frees two saved tensors goes before one that frees none."""
     saved = [replace(buffer(name, 1000), kind="input") for name in ("a", "b")]
@@ -195,6 +212,16 @@ def test_an_iteration_needs_no_more_memory_than_in_eager(name: str) -> None:
     if name == "transformer_block":
         kept = measure(model, inputs, training, Options(reorder=False))
         assert found.compiled < 0.9 * kept.compiled, "the gradients of the weights free what they read"
+
+
+def test_the_last_weights_gradient_waits_for_what_frees_its_neighbours() -> None:
+    """Three projections of one value: their gradients for it become one before the largest weight's is made."""
+    model, inputs, _ = example_of("llama_block", {})
+    found = measure(model, inputs, training=True)
+    (ordered,) = (r.ordered for r in found.regions if r.kind == "backward")
+    assert ordered is not None
+    assert ordered.policy is MemoryOrder.BUDGET
+    assert found.compiled < 0.99 * found.eager
 
 
 def test_a_gradient_in_the_memory_of_what_was_saved_for_it_lowers_the_peak() -> None:

@@ -54,7 +54,7 @@ def run_case(name: str, training: bool) -> ShapeRow:
 def markdown(rows: list[ShapeRow]) -> str:
     """The table."""
     date = time.strftime("%Y-%m-%d", time.gmtime())
-    about = " ".join((__doc__ or "").split("Needs no GPU: ")[1].split())
+    about = " ".join((__doc__ or "").split("Needs no GPU: ")[1].split("Returns")[0].split())
     lines = ["# Peak memory by shapes", "", f"{date}. No GPU: {about}", ""]
     lines += ["| model | phase | eager MB | captured order MB | chosen order MB | share of eager's | steps moved |"]
     lines += ["|---|---|---|---|---|---|---|"]
