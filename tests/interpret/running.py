@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from compiler.backend import Session, fusescope
+from compiler.region import KernelLibrary
+from tests.graphs import TARGET
 from tests.interpret.checking import generated
 from tests.interpret.programs import Program
 
@@ -17,22 +21,64 @@ MOST_NOISE = 0.01  # a comparison or a rounding that comes out otherwise excuses
 DRAWS = 4
 
 
+Call = Callable[..., list[Tensor]]
+
+
 def run_program(program: Program) -> str:
     """What differs from eager, in words; "" where nothing does. Strides count too."""
     function = program.function()
-    expected = function(*program.inputs)
     results, _ = generated(function, *program.inputs)
-    fault = _difference(program, results, expected, [torch.zeros(()) for _ in expected])
-    return fault and _difference(program, results, expected, _sensitivity(program, expected))
+    return _fault(program, program.outputs, results, function)
 
 
-def _difference(program: Program, results: list[Tensor], expected: list[Tensor], noise: list[Tensor]) -> str:
-    for name, result, eager, moved in zip(program.outputs, results, expected, noise, strict=True):
+def train_program(program: Program) -> str:
+    """The same of the results, and of the gradients of a weighted sum of them, by torch.compile."""
+    function = program.function()
+    inputs = [f"gradient of x{i}" for i, x in enumerate(program.inputs) if x.is_floating_point()]
+    torch._dynamo.reset()
+    session = Session(TARGET, KernelLibrary(TARGET, binaries=False, texts=False))
+    compiled = torch.compile(function, backend=lambda gm, x: fusescope(gm, x, options={"session": session}))
+    results = _trained(compiled)(*program.inputs)
+    return _fault(program, [*program.outputs, *inputs], results, _trained(function))
+
+
+def _trained(function: Call) -> Call:
+    """The function's results, and the gradients of its floating-point inputs, zero where there is none."""
+
+    def call(*inputs: Tensor) -> list[Tensor]:
+        mine = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
+        results = function(*mine)
+        wanted = [x for x in mine if x.requires_grad]
+        sums = [
+            (result.double() * torch.linspace(-1, 1, result.numel(), dtype=torch.float64).reshape(result.shape)).sum()
+            for result in results
+            if result.requires_grad
+        ]
+        gradients = [torch.zeros_like(x) for x in wanted]
+        if sums:
+            loss = torch.stack(sums).sum()
+            gradients = list(torch.autograd.grad(loss, wanted, allow_unused=True, materialize_grads=True))
+        return [*(result.detach() for result in results), *gradients]
+
+    return call
+
+
+def _fault(program: Program, names: list[str], results: list[Tensor], eager: Call) -> str:
+    expected = eager(*program.inputs)
+    fault = _difference(program, names, results, expected, [torch.zeros(()) for _ in expected])
+    return fault and _difference(program, names, results, expected, _sensitivity(program, eager, expected))
+
+
+def _difference(
+    program: Program, names: list[str], results: list[Tensor], expected: list[Tensor], noise: list[Tensor]
+) -> str:
+    for name, result, eager, moved in zip(names, results, expected, noise, strict=True):
         if result.shape != eager.shape or result.dtype is not eager.dtype:
             return f"{name} is {result.dtype}{list(result.shape)}, not {eager.dtype}{list(eager.shape)}"
         if eager.dtype.is_floating_point:
             error = (result.double() - eager.double()).abs()
             wrong = ~(error <= program.tolerance() * eager.double().abs().clamp(min=1.0) + NOISE_FACTOR * moved)
+            wrong &= (result != eager) & ~(result.isnan() & eager.isnan())
         else:
             wrong = result != eager
         if bool(wrong.any()):
@@ -41,7 +87,7 @@ def _difference(program: Program, results: list[Tensor], expected: list[Tensor],
     return ""
 
 
-def _sensitivity(program: Program, expected: list[Tensor]) -> list[Tensor]:
+def _sensitivity(program: Program, function: Call, expected: list[Tensor]) -> list[Tensor]:
     """How far eager's own outputs move, an output at most and over a few draws, where every input and every op's result
     is rounded otherwise.
 
@@ -53,7 +99,7 @@ def _sensitivity(program: Program, expected: list[Tensor]) -> list[Tensor]:
         jitter = _Jitter(seed)
         inputs = [jitter.moved(x) for x in program.inputs]
         with jitter:
-            results = program.function()(*inputs)
+            results = function(*inputs)
         for k, (result, eager) in enumerate(zip(results, expected, strict=True)):
             if eager.dtype.is_floating_point and eager.numel():
                 distance = (result.double() - eager.double()).abs().nan_to_num(posinf=0.0).max()
