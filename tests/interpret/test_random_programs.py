@@ -52,4 +52,4 @@ def test_a_wrong_gradient_of_right_results_is_found(monkeypatch: pytest.MonkeyPa
         return lambda x: [result + 0.1 * (x - x.detach()) for result in graph(x)]
 
     monkeypatch.setattr(running, "fusescope", wrong)
-    assert train_program(program).startswith("gradient of x0: 3 of 3 differ")
+    assert train_program(program).startswith("gradient of x0: 2 of 3 differ")  # the middle one weighs nothing
