@@ -105,6 +105,19 @@ def test_every_panel_is_whole(large: MainWindow, qtbot: QtBot) -> None:
         assert cut(large) == [], panels.title(place)
 
 
+def test_the_graph_opens_with_texts_as_large_as_the_windows(large: MainWindow, qtbot: QtBot) -> None:
+    open_laid_out(qtbot, large, lab_report(160))
+    canvas = large.workspace.graph.canvas
+    canvas.setFocus()
+    assert canvas.camera.scale == pytest.approx(0.9 * 1.3)
+    qtbot.keyClick(canvas, Qt.Key.Key_0)
+    qtbot.waitUntil(lambda: canvas.camera.scale == pytest.approx(1.3), timeout=5_000)
+    qtbot.keyClick(canvas, Qt.Key.Key_F)
+    qtbot.waitUntil(lambda: canvas.camera.scale < 0.65 * 1.3, timeout=5_000)
+    canvas.center_on(large.workspace.graph.region.groups[2].nodes[0])
+    qtbot.waitUntil(lambda: canvas.camera.scale == pytest.approx(1.3), timeout=5_000)
+
+
 def test_the_mouse_is_where_charts_are_drawn(large: MainWindow, qtbot: QtBot) -> None:
     open_laid_out(qtbot, large, lab_report(160))
     workspace, panels = large.workspace, large.workspace.panels

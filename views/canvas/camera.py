@@ -57,22 +57,27 @@ class Camera:
         return Camera(self.x + (other.x - self.x) * progress, self.y + (other.y - self.y) * progress, scale)
 
 
-def fitted(bounds: Bounds, width: float, height: float, margin: float = 32.0, most: float = 1.25) -> Camera:
-    """The camera that shows all of ``bounds`` in the middle of a view, at scale ``most`` or below."""
+def fitted(bounds: Bounds, width: float, height: float, margin: float = 32.0, zoom: float = 1.0) -> Camera:
+    """The camera that shows all of ``bounds`` in the middle of a view, with texts little larger than the window's.
+
+    ``zoom``: the scale at which texts are as large as the window's.
+    """
     left, top, box_width, box_height = bounds
     free_width, free_height = max(width - 2 * margin, 1.0), max(height - 2 * margin, 1.0)
-    scale = min(free_width / max(box_width, 1.0), free_height / max(box_height, 1.0), most)
+    scale = min(free_width / max(box_width, 1.0), free_height / max(box_height, 1.0), 1.25 * zoom)
     scale = max(scale, LEAST_SCALE)
     return Camera().centred(left + box_width / 2, top + box_height / 2, width, height, scale)
 
 
-def opening(bounds: Bounds, middle: float, width: float, height: float, margin: float = 32.0) -> Camera:
+def opening(
+    bounds: Bounds, middle: float, width: float, height: float, margin: float = 32.0, zoom: float = 1.0
+) -> Camera:
     """The first view of a graph: all of it where it stays readable, else its top at a readable scale.
 
-    ``middle`` is the x of the first nodes.
+    ``middle`` is the x of the first nodes, ``zoom`` the scale at which texts are as large as the window's.
     """
-    whole = fitted(bounds, width, height, margin)
-    if whole.scale >= 0.4:
+    whole = fitted(bounds, width, height, margin, zoom)
+    if whole.scale >= 0.4 * zoom:
         return whole
-    scale = 0.9
+    scale = 0.9 * zoom
     return Camera(middle - width / 2 / scale, bounds[1] - margin / scale, scale)

@@ -17,7 +17,7 @@ from app.layout.nested import NestedLayout
 from app.overlays import Overlay
 from compiler.report import Region
 from views.canvas import export, tips, traversal
-from views.canvas.camera import Camera, fitted, opening
+from views.canvas.camera import Camera, opening
 from views.canvas.highlights import Highlights
 from views.canvas.module_boxes import mark_rect
 from views.canvas.module_scene import ModuleScene
@@ -28,7 +28,7 @@ from views.canvas.voice import Voice
 from views.look.theme import Theme
 
 _KEY_PAN = 90.0  # view pixels
-_READABLE = 0.65  # scale below which going to a node also zooms in
+_READABLE = 0.65  # share of the window's size of texts below which going to a node also zooms in
 _NEAR = 1.0
 
 
@@ -212,8 +212,8 @@ class GraphCanvas(CanvasView):
         if rect is None:
             return
         left, top, width, height = rect
-        whole = fitted(rect, self._width, self._height)
-        scale = self._camera.scale if self._camera.scale >= _READABLE else _NEAR
+        whole = self._fitted(rect)
+        scale = self._camera.scale if self._is_readable else _NEAR * self._text_scale
         goal = Camera().centred(left + width / 2, top + height / 2, self._width, self._height, min(scale, whole.scale))
         self._jump(goal)
 
@@ -224,8 +224,8 @@ class GraphCanvas(CanvasView):
             return
         left, top = min(rect[0] for rect in rects), min(rect[1] for rect in rects)
         right, bottom = max(rect[0] + rect[2] for rect in rects), max(rect[1] + rect[3] for rect in rects)
-        whole = fitted((left, top, right - left, bottom - top), self._width, self._height)
-        scale = min(whole.scale, self._camera.scale if self._camera.scale >= _READABLE else _NEAR)
+        whole = self._fitted((left, top, right - left, bottom - top))
+        scale = min(whole.scale, self._camera.scale if self._is_readable else _NEAR * self._text_scale)
         middle = (left + right) / 2, (top + bottom) / 2
         self._jump(Camera().centred(*middle, self._width, self._height, scale))
 
@@ -267,7 +267,8 @@ class GraphCanvas(CanvasView):
         """The present view (the first one if the canvas was never shown) at another size, with highlights."""
         camera, view = self._camera, self._view_size()
         if self._scene is not None and not self._opened:
-            camera, view = opening(self._scene.bounds, self._scene.start_x(), size.width(), size.height()), size
+            bounds, start, zoom = self._scene.bounds, self._scene.start_x(), self._text_scale
+            camera, view = opening(bounds, start, size.width(), size.height(), zoom=zoom), size
         return export.image(self._painter, self._palette, self._marks, camera, view, size)
 
     def to_svg(self, path: str | Path) -> None:
@@ -293,7 +294,7 @@ class GraphCanvas(CanvasView):
         elif hit.group >= 0:
             rect = self._scene.locate(self._scene.layout.group_names[hit.group])
             if rect is not None:
-                self._jump(fitted(rect, self._width, self._height))
+                self._jump(self._fitted(rect))
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """What is selected has the focus then."""
@@ -516,14 +517,18 @@ class GraphCanvas(CanvasView):
         view = self.view_bounds()
         margin = 0.08 * view.height()
         inner = view.adjusted(margin, margin, -margin, -margin)
-        if self._camera.scale < _READABLE or not inner.contains(QRectF(left, top, width, height)):
+        if not self._is_readable or not inner.contains(QRectF(left, top, width, height)):
             self.center_on(name)
+
+    @property
+    def _is_readable(self) -> bool:
+        return self._camera.scale >= _READABLE * self._text_scale
 
     def shows(self, names: Iterable[str]) -> bool:
         """Whether all of some nodes or boxes are in sight and large enough to read."""
         view = self.view_bounds()
         rects = [rect for name in names if self._scene is not None and (rect := self._scene.locate(name))]
-        return self._camera.scale >= _READABLE and all(view.contains(QRectF(*rect)) for rect in rects)
+        return self._is_readable and all(view.contains(QRectF(*rect)) for rect in rects)
 
 
 def make_scene(region: Region, layout: GraphLayout) -> Scene:

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 
 from views.background.turns import in_a_turn
 from views.canvas.base_layer import BaseLayer
-from views.canvas.camera import Camera, fitted, opening
+from views.canvas.camera import Bounds, Camera, fitted, opening
 from views.canvas.highlights import Highlights
 from views.canvas.motion import GLIDE_MS, ZOOM_MS, Motion
 from views.canvas.painting import ScenePainter
@@ -103,7 +103,7 @@ class CanvasView(QAbstractScrollArea):
     def fit(self) -> None:
         """Shows the whole graph."""
         if self._scene is not None:
-            self._jump(fitted(self._scene.bounds, self._width, self._height))
+            self._jump(self._fitted(self._scene.bounds))
 
     def go_home(self) -> None:
         """Shows what was shown first."""
@@ -119,8 +119,8 @@ class CanvasView(QAbstractScrollArea):
         self._zoom(1 / _NOTCH, QPointF(self._width / 2, self._height / 2))
 
     def actual_size(self) -> None:
-        """Scale 1, about the middle."""
-        self._zoom(1.0 / self._camera.scale, QPointF(self._width / 2, self._height / 2))
+        """Texts as large as the window's, about the middle."""
+        self._zoom(self._text_scale / self._camera.scale, QPointF(self._width / 2, self._height / 2))
 
     def move_to(self, camera: Camera) -> None:
         """Looks through another camera, at once."""
@@ -154,7 +154,15 @@ class CanvasView(QAbstractScrollArea):
         self.viewport().update()
 
     def _opening(self, scene: Scene) -> Camera:
-        return opening(scene.bounds, scene.start_x(), self._width, self._height)
+        return opening(scene.bounds, scene.start_x(), self._width, self._height, zoom=self._text_scale)
+
+    @property
+    def _text_scale(self) -> float:
+        """The scale at which texts are as large as the window's."""
+        return self._palette.theme.zoom
+
+    def _fitted(self, bounds: Bounds) -> Camera:
+        return fitted(bounds, self._width, self._height, zoom=self._text_scale)
 
     def _open_view(self) -> None:
         """Chooses the first view, again for each size until somebody moves it: docks take their room a little later."""

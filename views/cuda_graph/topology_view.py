@@ -139,10 +139,10 @@ class TopologyView(CanvasView):
 
     def _opening(self, scene: TopologyScene) -> Camera:  # type: ignore[override]
         left, top, _, height = scene.bounds
-        whole = fitted(scene.bounds, self._width, self._height, margin=20.0)
+        whole = fitted(scene.bounds, self._width, self._height, margin=20.0, zoom=self._palette.theme.zoom)
         if whole.scale >= _TEXT_FROM:
             return whole
-        scale = min(max(self._height / (height + 40.0), _SMALL_FROM), 1.0)
+        scale = min(max(self._height / (height + 40.0), _SMALL_FROM), 1.0) * self._palette.theme.zoom
         middle = top + height / 2
         if (height + 40.0) * scale > self._height:  # the first node may be far from the middle of a tall graph
             first = scene.layout.node_rect[scene.layout.node_rect[:, 0].argmin()]
@@ -153,7 +153,7 @@ class TopologyView(CanvasView):
         left, top, width, height = (float(v) for v in self._scene.layout.node_rect[place])
         if self.view_bounds().contains(QRectF(left, top, width, height)) and self._camera.scale >= _SMALL_FROM:
             return
-        scale = max(self._camera.scale, _READABLE)
+        scale = max(self._camera.scale, _READABLE * self._palette.theme.zoom)
         self._glide(Camera().centred(left + width / 2, top + height / 2, self._width, self._height, scale), GLIDE_MS)
 
     # Painting
