@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+
+from compiler.runtime import outputs as output_plans  # noqa: E402
 from compiler.runtime.cuda_graph import MAX_ORDERS, GraphedRegion  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
 from tests.fake_graphs import USES, AddressRecording, FakeRecorder, affine, check, region  # noqa: E402
@@ -124,6 +127,63 @@ def test_a_forward_before_the_last_ones_backward_runs_plainly() -> None:
     del saved
     check(graphed, affine, [x, weight])
     assert [recording.replays for recording in recorder.recordings] == [2]
+
+
+class Saves(torch.autograd.Function):
+    """Holds a tensor where Python does not see it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, saved: Any) -> Any:
+        ctx.save_for_backward(saved)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient, None
+
+
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda saved: saved,
+    "a list": lambda saved: [saved],
+    "a view": lambda saved: saved[1:],
+    "a tensor on the same storage": lambda saved: saved.detach(),
+    "a tensor of other sizes on it": lambda saved: torch.empty(0).set_(saved.untyped_storage()),
+    "autograd": lambda saved: Saves.apply(torch.ones(1, requires_grad=True), saved),
+    "autograd, of a view": lambda saved: Saves.apply(torch.ones(1, requires_grad=True), saved.view(-1)),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_whoever_holds_what_was_saved_keeps_the_graph_from_running(holder: str) -> None:
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        x, weight = inputs
+        return [x.sum(), x * weight, x + weight]
+
+    graphed, recorder = region(run, {1}, saved=frozenset({1, 2}))
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    for replays in (1, 3):  # by the capture, then by the last call of the first round and by the first of this one
+        held = HOLDERS[holder](graphed([x, weight])[1])
+        check(graphed, run, [x.add_(1), weight])
+        assert [recording.replays for recording in recorder.recordings] == [replays]
+        del held
+        check(graphed, run, [x, weight])
+        assert [recording.replays for recording in recorder.recordings] == [replays + 1]
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, FakeTensorMode])
+def test_whether_references_tell_who_holds_a_tensor_is_known_in_every_mode(mode: Any) -> None:
+    with mode():
+        assert output_plans._references_tell()
+
+
+def test_what_is_saved_is_the_same_tensors_at_every_call_and_what_is_returned_is_not() -> None:
+    graphed, _ = region(affine, {1}, saved=frozenset({0}))
+    x, weight = torch.randn(3, 4), torch.randn(4)
+    saved = {id(graphed([x, weight])[0]) for _ in range(3)}
+    assert len(saved) == 1
+    total = graphed([x, weight])[1].requires_grad_()
+    del total
+    assert not graphed([x, weight])[1].requires_grad
 
 
 def test_a_graph_waits_for_the_outputs_of_later_graphs_in_its_pool() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from compiler import backend
 from compiler.backend import Session, as_captured, fusescope
@@ -121,6 +122,84 @@ def test_who_holds_outputs_gets_copies_and_every_region_is_replayed_again(
     for before, after in pairwise(replays[-4:]):
         assert [count + 1 for count in before] == after
     assert {reason.rule for region in regions for reason in region.facts().skip_reasons} == {"kept_outputs"}
+
+
+def accumulated(call: Any, batches: list[Tensor]) -> list[Tensor]:
+    outputs = []
+    for x in batches:
+        outputs.append(call(x))
+        outputs[-1].square().sum().backward()
+    return outputs
+
+
+def all_forwards_first(call: Any, batches: list[Tensor]) -> list[Tensor]:
+    outputs = [call(x) for x in batches]
+    for out in outputs:
+        out.square().sum().backward()
+    return outputs
+
+
+def twice_through_one_forward(call: Any, batches: list[Tensor]) -> list[Tensor]:
+    outputs = []
+    for x in batches:
+        outputs.append(call(x))
+        outputs[-1].sum().backward(retain_graph=True)
+        outputs[-1].square().sum().backward()
+    return outputs
+
+
+def packed(call: Any, batches: list[Tensor]) -> list[Tensor]:
+    held: list[Tensor] = []
+
+    def pack(saved: Tensor) -> int:
+        held.append(saved.clone())
+        return len(held) - 1
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, held.__getitem__):
+        return all_forwards_first(call, batches)
+
+
+def looked_at(call: Any, batches: list[Tensor]) -> list[Tensor]:
+    held: list[Any] = []
+
+    def pack(saved: Tensor) -> Tensor:
+        held.append((saved, saved.clone()))
+        return saved
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
+        outputs = accumulated(call, batches)
+    for saved, expected in held:
+        torch.testing.assert_close(saved, expected)
+    return outputs
+
+
+def checkpointed(call: Any, batches: list[Tensor]) -> list[Tensor]:
+    return accumulated(lambda x: checkpoint(call, x, use_reentrant=False), batches)
+
+
+ORDERS = (accumulated, all_forwards_first, twice_through_one_forward, packed, looked_at, checkpointed)
+
+
+@pytest.mark.parametrize("kind", [Breaks, Squashes])
+def test_saved_tensors_are_safe_in_every_order_of_calls(
+    graphed: tuple[Any, list[PartitionedRegion]], kind: type[nn.Module]
+) -> None:
+    own, regions = graphed
+    model = kind()
+    compiled = torch.compile(model, backend=own)
+
+    def run(call: Any, order: Callable[[Any, list[Tensor]], list[Tensor]]) -> list[Tensor]:
+        torch.manual_seed(1)
+        model.zero_grad(set_to_none=True)
+        batches = [torch.randn(4, 6, requires_grad=True) for _ in range(3)]
+        outputs = order(call, batches)
+        grads = [value.grad for value in (*batches, *model.parameters())]
+        return [*(out.detach().clone() for out in outputs), *(g.clone() for g in grads if g is not None)]
+
+    with torch._functorch.config.patch(donated_buffer=False):  # else no backward may keep its graph
+        for order in (*ORDERS, *ORDERS[::-1]):
+            torch.testing.assert_close(run(compiled, order), run(model, order), msg=order.__name__)
+    assert all(region.replays for region in regions if region.graphs)
 
 
 @pytest.mark.parametrize("gradients", [False, True], ids=["inference", "training"])

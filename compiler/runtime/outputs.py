@@ -3,6 +3,9 @@
 An output is one of the inputs, a view of one, or memory of the graph. Memory of the graph is handed out as it is, with
 no copy; the graph then must not run again while the caller, a view, or a backward to come still holds it. Outputs that
 callers hold on to are cloned instead.
+
+What is saved for a backward, of which a large model has hundreds, is handed out as the same tensors at every call: it
+does not go to the user, and making and dropping new ones took a large part of a call.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from sys import getrefcount
 from typing import Any
 
 import torch
@@ -20,6 +24,18 @@ from compiler.runtime.signature import copy_all, copyable
 
 _use_count: Callable[[int], int] = torch._C._storage_Use_Count
 reinterpret: Callable[..., Tensor] = guards._reinterpret_tensor  # type: ignore[attr-defined]  # not in torch's stubs
+
+
+def _references_tell() -> bool:
+    """Whether a tensor that C++ alone holds has a reference more, as in all torch that there is since 2.11."""
+    with torch.inference_mode(False), torch._C._DisableTorchDispatch():  # whatever the first call is made in
+        tensor = torch.empty(1)
+        before = getrefcount(tensor)
+        view = tensor.view(1)  # holds its base where Python does not see it
+        return view.numel() == 1 and getrefcount(tensor) > before
+
+
+_SAME_TENSORS = _references_tell()
 
 
 @dataclass(frozen=True)
@@ -72,13 +88,27 @@ class OutputPlan:
         self._owned: list[Tensor] = []
         self._positions: list[list[int]] = []
         self.steps = [self._step(position, output, arguments) for position, output in enumerate(outputs)]
-        self._layouts = [(tensor, tuple(tensor.shape), tensor.stride()) for tensor in self._owned]
         # What ``data`` gives of an inference tensor is one too, wherever it is handed out.
         self._from_inference = any(tensor.is_inference() for tensor in self._owned)
         self._views = [copyable(tensor) for tensor in self._owned]
-        self._storages = [tensor.untyped_storage()._cdata for tensor in self._owned]
-        # What the graph itself and this plan hold; every tensor outside adds to it.
-        self._counts = list(map(_use_count, self._storages))
+        storages = [tensor.untyped_storage()._cdata for tensor in self._owned]
+        self._at: dict[int, list[int]] = {}  # storage -> positions
+        for storage, positions in zip(storages, self._positions, strict=True):
+            self._at.setdefault(storage, []).extend(positions)
+        self._only_saved = {storage for storage, positions in self._at.items() if saved.issuperset(positions)}
+        lasting = [
+            slot
+            for slot, storage in enumerate(storages)
+            if _SAME_TENSORS and storage in self._only_saved and not clone_all
+        ]
+        anew = [slot for slot in range(len(storages)) if slot not in lasting]
+        self._place = {slot: place for place, slot in enumerate([*anew, *lasting])}
+        self._anew = self._sources(anew)
+        self._lasting = self._made(self._sources(lasting))
+        self._storages = list(self._at)
+        self._held_by = [*self._storages, *(storages[slot] for slot in lasting)]  # whose storage each count is for
+        # What the graph itself and this plan hold; everything outside that holds a tensor adds to it.
+        self._counts = self._count()
         self._constants = [step.value for step in self.steps if isinstance(step, Constant)]
         self._input_views = [
             (position, step.index, step.layout)
@@ -97,7 +127,8 @@ class OutputPlan:
         for position, step in enumerate(self.steps):
             if isinstance(step, Owned):
                 apart = step.slot in self._apart and position not in self.saved
-                places.append(len(self._owned) + self._apart.index(step.slot) if apart else step.slot)
+                place = self._place[step.slot]
+                places.append(len(self._owned) + self._apart.index(step.slot) if apart else place)
             else:
                 places.append(inputs + step.index if isinstance(step, ViewOfInput) else next(constants))
         return itemgetter(*places) if len(places) > 1 else lambda values: [values[place] for place in places]
@@ -142,7 +173,7 @@ class OutputPlan:
             for slots in groups.values()
         ]
         in_order = all(isinstance(step, Owned) and step.slot == at for at, step in enumerate(self.steps))
-        self._plain = in_order and not self._apart
+        self._plain = in_order and not self._apart and not self._lasting
 
     def _is_saved(self, slot: int) -> bool:
         return not self.saved.isdisjoint(self._positions[slot])
@@ -152,57 +183,56 @@ class OutputPlan:
         """Bytes that are copied out at every call."""
         return sum(view.numel() * view.element_size() for _, views, _ in self._groups for view in views)
 
+    def _count(self) -> list[int]:
+        return [*map(_use_count, self._storages), *map(getrefcount, self._lasting)]
+
     def free(self) -> bool:
         """Whether nobody holds memory of the graph any more, so that it may run again."""
-        return list(map(_use_count, self._storages)) == self._counts
+        return self._count() == self._counts
 
-    def kept_positions(self) -> list[int]:
-        """Positions of the outputs whose memory somebody holds."""
-        return [
-            position
-            for positions, storage, held in zip(self._positions, self._storages, self._counts, strict=True)
-            if _use_count(storage) != held
-            for position in positions
-        ]
+    def _held(self) -> set[int]:
+        """The storages that somebody holds."""
+        counts = zip(self._held_by, self._count(), self._counts, strict=True)
+        return {storage for storage, now, own in counts if now != own}
 
     def pending(self) -> bool:
         """Whether memory that only a backward got is held: one is still to come."""
-        by_storage: dict[int, list[int]] = {}
-        for positions, storage in zip(self._positions, self._storages, strict=True):
-            by_storage.setdefault(storage, []).extend(positions)
-        kept = set(self.kept_positions())
-        return any(
-            self.saved.issuperset(positions) and not kept.isdisjoint(positions) for positions in by_storage.values()
-        )
+        return not self._only_saved.isdisjoint(self._held())
 
     def hold(self, inputs: Sequence[Any]) -> bool:
         """Whether one of the tensors is in the graph's memory."""
         return any(
-            isinstance(value, Tensor) and value.untyped_storage()._cdata in self._storages for value in inputs
+            isinstance(value, Tensor) and value.untyped_storage()._cdata in self._at for value in inputs
         )
 
     def clone_kept(self) -> None:
         """Return what somebody holds, but what is saved for a backward, as copies at every later call, of this graph
         and of later ones of its region."""
-        self._cloned_positions.update(set(self.kept_positions()) - self.saved)
+        kept = {position for storage in self._held() for position in self._at[storage]}
+        self._cloned_positions.update(kept - self.saved)
         self._arrange()
 
     def results(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs of the replay just submitted, given the caller's inputs."""
-        owned: list[Any]
-        if self._from_inference:
-            owned = [reinterpret(tensor, size, stride, 0) for tensor, size, stride in self._layouts]
-        else:
-            owned = [tensor.data for tensor in self._owned]  # as new tensors on the same memory, in half the time
+        owned = self._made(self._anew)
         apart = self._replace_by_clones(owned) if self._groups else ()
         if self._plain:
             return owned
-        results = list(self._pick([*owned, *apart, *inputs, *self._constants]))
+        results = list(self._pick([*owned, *self._lasting, *apart, *inputs, *self._constants]))
         for position, index, (sizes, strides, offset) in self._input_views:
             tensor = inputs[index]
             with torch.no_grad():
                 results[position] = tensor.as_strided(sizes, strides, tensor.storage_offset() + offset)
         return results
+
+    def _sources(self, slots: Sequence[int]) -> list[tuple[Tensor, tuple[int, ...], tuple[int, ...]]]:
+        return [(self._owned[slot], tuple(self._owned[slot].shape), self._owned[slot].stride()) for slot in slots]
+
+    def _made(self, sources: Sequence[tuple[Tensor, tuple[int, ...], tuple[int, ...]]]) -> list[Any]:
+        """New tensors on the same memory."""
+        if self._from_inference:
+            return [reinterpret(tensor, size, stride, 0) for tensor, size, stride in sources]
+        return [tensor.data for tensor, _, _ in sources]  # in half the time
 
     def _replace_by_clones(self, owned: list[Any]) -> list[Any]:
         """Puts copies in the places of outputs that are not handed out, and returns those that go beside."""
@@ -216,7 +246,7 @@ class OutputPlan:
                 copy_all(clones if plain else [copyable(clone) for clone in clones], sources)
                 made.update(zip(slots, clones, strict=True))
         for slot in made.keys() - set(self._apart):
-            owned[slot] = made[slot]
+            owned[self._place[slot]] = made[slot]
         return [made[slot] for slot in self._apart]
 
 
