@@ -502,7 +502,8 @@ def graph_panel(qtbot: QtBot, nodes: int) -> GraphPanel:
 def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
     panel = graph_panel(qtbot, 120)
     plain = panel.canvas.grab().toImage()
-    pictures = []
+    pictures: list[QImage] = []
+    widths: list[int] = []
     for kind, presses in (("time", 1), ("dtype", 4)):
         for _ in range(presses):
             qtbot.keyClick(panel.overlays, Qt.Key.Key_Down)
@@ -510,6 +511,8 @@ def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
         assert panel.legend.isVisible()
         assert OVERLAYS[kind] in panel.legend.accessibleName()
         pictures.append(panel.canvas.grab().toImage())
+        widths.append(panel.legend.width())
+    assert widths[1] < widths[0], "as wide as what it explains"
     assert plain not in pictures
     assert pictures[0] != pictures[1]
     panel.show_overlay("decision")

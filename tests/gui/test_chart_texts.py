@@ -14,7 +14,7 @@ from PySide6.QtGui import QFontInfo, QFontMetricsF, QImage, QPainter
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.roofline import points
+from app.roofline import Point, UnitTime, points
 from app.statistics import compare_medians
 from compiler.report import BufferPlan, CudaGraph, Memory, Report
 from tests.fake_reports import transformer_report
@@ -183,6 +183,25 @@ def test_rates_are_written_plainly(qtbot: QtBot) -> None:
     qtbot.addWidget(chart)
     chart.set_cloud(cloud(list(points(report, report.regions[0])), {}), report.target)
     assert not [text for text, _ in written(chart, 600, 300) if "e+" in text]
+    for node in report.regions[0].cuda_graph.topology:
+        node.measured_us = 1e-7
+    chart.set_cloud(cloud(list(points(report, report.regions[0])), {}), report.target)
+    rates = [text for text, _ in written(chart, 600, 300) if text.endswith((" T", " P", " E"))]
+    assert max(map(len, rates)) <= len("1,000 T"), rates
+
+
+@pytest.mark.parametrize("intensity", [0.3, 1.0, 3.0, 10.0, 30.0])
+def test_the_bandwidth_s_name_stands_where_no_unit_does(qtbot: QtBot, intensity: float) -> None:
+    target = lab_report(20).target
+    us = 1e6 / (target.bandwidth_gbs * 1e9) * 1e6
+    chart = RooflineChart(light())
+    qtbot.addWidget(chart)
+    chart.resize(360, 240)
+    flops = round(1e6 * intensity)
+    unit = Point("on the slope", 1_000_000, flops, UnitTime(us, False, "estimate"), us, "memory")
+    chart.set_cloud(cloud([unit], {}), target)
+    (name,) = [box for text, box in written(chart, 360, 240) if "TB/s" in text]
+    assert not name.contains(chart.position_of("on the slope"))
 
 
 def test_times_stay_in_sight_where_a_timeline_is_scrolled(qtbot: QtBot) -> None:

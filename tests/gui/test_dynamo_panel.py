@@ -66,6 +66,9 @@ def test_guards_and_recompiles_lead_to_their_lines(qtbot: QtBot, page: str) -> N
     qtbot.mouseClick(panel.dynamo.pages.button(page), LEFT)
     table = {"guards": panel.dynamo.guards, "recompiles": panel.dynamo.recompiles}[page]
     assert "n" in table.csv_text().splitlines()[1]
+    asked = panel.dynamo.filter.placeholderText().split(" by ")[1].split(", ")
+    titles = " ".join(column.title.lower() for column in table.records.columns)
+    assert all(word in titles for word in asked), "it says what the page has"
     click_first(qtbot, table)
     assert panel.currentWidget() is panel.source
     assert panel.source.code.marked_lines == [3]

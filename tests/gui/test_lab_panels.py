@@ -32,7 +32,7 @@ from views.compile.progress import STAGES
 from views.compile.stage_texts import explanation
 from views.compile.stages import StagesPanel
 from views.cuda_graph.panel import CudaGraphPanel
-from views.cuda_graph.topology_view import TopologyView
+from views.cuda_graph.topology_view import TopologyScene, TopologyView
 from views.look.theme import dark, light
 from views.panels.memory import MemoryPanel, memory_text, order_text
 from views.panels.roofline import RooflinePanel
@@ -87,7 +87,8 @@ def test_timeline_click_chooses_the_unit(qtbot: QtBot, report: Report) -> None:
     shown(qtbot, panel)
     panel.set_report(report)
     settle()
-    assert [band.title for band in panel.gantt.bands] == ["Compiled on Test GPU", "Graph replay on Test GPU"]
+    assert [band.title for band in panel.gantt.bands] == ["Compiled", "Graph replay"]
+    assert panel._note.text().startswith("Traced on Test GPU. "), "said once"
     events = panel.gantt.bands[0].trace.events
     place = max((i for i, e in enumerate(events) if e.lane != "cpu"), key=lambda i: events[i].duration_us)
     with qtbot.waitSignal(panel.unit_chosen, timeout=2_000) as told:
@@ -167,6 +168,20 @@ def test_topology_nodes_join_the_selection_both_ways(qtbot: QtBot, report: Repor
     qtbot.waitUntil(lambda: view.viewport().rect().contains(view.rect_in_view(last).center().toPoint()))
     qtbot.keyClick(view, Qt.Key.Key_Left)
     assert view.chosen in nodes[last].dependencies
+
+
+def test_only_where_there_is_another_path_is_one_critical(qtbot: QtBot, report: Report) -> None:
+    panel = cuda_graph_panel(qtbot, report)
+    nodes = report.regions[0].cuda_graph.topology
+    scene = topology_view(qtbot, panel).scene
+    assert scene is not None
+    assert scene.critical.any() == any(not node.critical for node in nodes)
+    for node in nodes:
+        node.critical = True
+    chain = TopologyScene(nodes, scene.layout, {})
+    assert not chain.critical.any(), "all of it would be red"
+    nodes[-1].critical = False
+    assert list(TopologyScene(nodes, scene.layout, {}).critical) == [node.critical for node in nodes]
 
 
 def is_told(panel: CudaGraphPanel, text: str) -> bool:

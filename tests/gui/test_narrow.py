@@ -107,7 +107,7 @@ def test_regions_without_room_for_their_tabs_are_chosen_from_a_box(make_window: 
     open_laid_out(qtbot, window, transformer_report(160, training=True))
     graph = window.workspace.graph
     choice = graph.head.regions
-    assert is_seen(choice.tabs)
+    qtbot.waitUntil(lambda: is_seen(choice.tabs), timeout=2_000)
     assert not choice.box.isVisible()
     graph.show_grouping("modules")
     window.resize(1100, 700)

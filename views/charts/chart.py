@@ -192,15 +192,17 @@ def draw_axes(
     *,
     x_texts: Texts | None = None,
     y_texts: Texts | None = None,
+    has_grid: bool = True,
 ) -> None:
     """Grid lines, ticks and titles around ``box``. An empty title leaves its axis without texts.
 
-    ``x_texts`` and ``y_texts`` write the ticks of an axis; without them these are counts.
+    ``x_texts`` and ``y_texts`` write the ticks of an axis; without them these are counts. Where an axis has no texts
+    at all, lines across the plot tell nothing: ``has_grid`` leaves them out.
     """
     painter.save()
     painter.setFont(theme.ui_font(_TICK_POINTS))
     grid = QPen(mix(theme.surface, theme.muted, 0.16), 1.0)
-    for value, text in _ticks(y, 34.0, y_texts):
+    for value, text in _ticks(y, 34.0, y_texts) if has_grid else ():
         at = round(y.px(value)) + 0.5
         painter.setPen(grid)
         painter.drawLine(int(box.left()), int(at), int(box.right()), int(at))

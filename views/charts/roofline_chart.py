@@ -20,6 +20,12 @@ from views.look.theme import GROUP_COLORS, Theme
 
 _NO_WORK = 0.02  # FLOPs a byte at which what only moves data is drawn
 _NEAR = 8.0  # pixels
+_ALONG = (0.35, 0.5, 0.65, 0.2, 0.8)  # shares of the sloping roof where its figure may stand, as they are wanted
+_NAMED = 34.0  # pixels around a flat roof, whose name is there
+_RATES = (  # from, size, unit; 1,000 T is as usual as 1 P
+    (1e19, 1e18, "E"), (1e16, 1e15, "P"), (1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e3, 1e3, "k"),
+    (0.0, 1.0, ""),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,7 @@ class RooflineChart(Chart):
                 dot = self._dot(color, measured, radius, painter.device().devicePixelRatioF())
                 painter.drawPixmap(at - QPointF(radius / 2 + 2, radius / 2 + 2), dot)
         self._paint_names(painter, target, box, x, y)
+        self._paint_bandwidth(painter, target, box, x, y)
 
     def _dot(self, color: int, measured: bool, radius: int, ratio: float) -> QPixmap:
         key = (color, measured, radius)
@@ -187,8 +194,6 @@ class RooflineChart(Chart):
             at = y.px(tflops * 1e12)
             painter.setPen(QPen(theme.text if number == 0 else theme.muted, 1.6 if number == 0 else 1.2))
             painter.drawLine(QPointF(x.px(tflops * 1e12 / bandwidth), at), QPointF(box.right(), at))
-        painter.setFont(theme.ui_font(8.5))
-        self._paint_bandwidth(painter, target, start, QPointF(x.px(ridge), y.px(bandwidth * ridge)))
         painter.restore()
 
     def _paint_names(self, painter: QPainter, target: Target, box: QRectF, x: Scale, y: Scale) -> None:
@@ -200,17 +205,38 @@ class RooflineChart(Chart):
             width = painter.fontMetrics().horizontalAdvance(text)
             begin, at = x.px(tflops / target.bandwidth_gbs * 1e3), y.px(tflops * 1e12)
             right = begin - 6 if begin - 10 - width > box.left() else box.right() - 4
-            painter.drawText(QRectF(right - width, at - 15, width, 15), Qt.AlignmentFlag.AlignRight, text)
+            self._paint_name(painter, QRectF(right - width, at - 16, width, 15), text)
 
-    def _paint_bandwidth(self, painter: QPainter, target: Target, start: QPointF, end: QPointF) -> None:
-        """Its figure along the sloping roof, above it, where no unit can be."""
-        painter.save()
-        painter.translate(start + (end - start) * 0.35)
-        painter.rotate(math.degrees(math.atan2(end.y() - start.y(), end.x() - start.x())))
-        painter.setPen(self.theme.muted)
+    def _paint_bandwidth(self, painter: QPainter, target: Target, box: QRectF, x: Scale, y: Scale) -> None:
+        """Its figure along the sloping roof, above it, where no unit can be; and away from those on it."""
+        bandwidth = target.bandwidth_gbs * 1e9
+        ridge = target.tflops_fp16 * 1e12 / bandwidth
+        start, end = QPointF(x.px(x.low), y.px(bandwidth * x.low)), QPointF(x.px(ridge), y.px(bandwidth * ridge))
         text = f"{target.bandwidth_gbs / 1e3:.2f} TB/s"
-        painter.drawText(QRectF(-80, -18, 160, 15), Qt.AlignmentFlag.AlignHCenter, text)
+        half = painter.fontMetrics().horizontalAdvance(text) / 2 + 3
+        left, top = x.pixels(self._cloud.intensity), y.pixels(self._cloud.rate)
+
+        def clear(share: float) -> float:
+            """Pixels to the nearest unit, as far as they matter."""
+            middle = start + (end - start) * share
+            away = float((np.hypot(left - middle.x(), top - middle.y() + 10) - self._cloud.radius).min())
+            named = any(abs(y.px(tflops * 1e12) - middle.y()) < _NAMED for tflops, _ in _roofs(target))
+            return min(away, half) - (half if named else 0.0)
+
+        painter.save()
+        painter.setClipRect(box)
+        painter.translate(start + (end - start) * max(_ALONG, key=clear))
+        painter.rotate(math.degrees(math.atan2(end.y() - start.y(), end.x() - start.x())))
+        self._paint_name(painter, QRectF(-half, -19, 2 * half, 15), text)
         painter.restore()
+
+    def _paint_name(self, painter: QPainter, where: QRectF, text: str) -> None:
+        """A text that no line of the grid runs through."""
+        ground = QColor(self.theme.surface)
+        ground.setAlphaF(0.86)
+        painter.fillRect(where.adjusted(-2, 1, 2, -1), ground)
+        painter.setPen(self.theme.muted)
+        painter.drawText(where, Qt.AlignmentFlag.AlignCenter, text)
 
     def _nearest(self, at: QPointF) -> Point | None:
         if self._target is None or not self._cloud.points:
@@ -258,7 +284,6 @@ def point_lines(point: Point) -> list[str]:
 
 
 def _rate_texts(values: Sequence[float]) -> list[str]:
-    units = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
-    found = [next(one for one in units if value >= one[0] * 0.999) for value in values]
-    plain = [in_unit([value], size or 1.0)[0] for value, (size, _) in zip(values, found, strict=True)]
-    return [f"{text} {unit}".strip() for text, (_, unit) in zip(plain, found, strict=True)]
+    found = [next(one for one in _RATES if value >= one[0] * 0.999) for value in values]
+    plain = [in_unit([value], size)[0] for value, (_, size, _) in zip(values, found, strict=True)]
+    return [f"{text} {unit}".strip() for text, (_, _, unit) in zip(plain, found, strict=True)]

@@ -35,6 +35,7 @@ _ROUTES = {
 }
 _THINGS = {"overview": "reason", "inputs": "input", "check": "finding"}
 _NO_TOPOLOGY = "No graph was captured. On a machine with a GPU, a run with graph replay records its nodes here."
+_NOT_YET = "On a machine with a GPU, a run with graph replay tells here what capture cost and what it covers."
 _NO_ROUTES = "Nothing was captured; \"Before you capture\" says which inputs would be copied where they move."
 _WHOLE_ITERATION = "The graph runs on the very tensors that it was captured with: no input moves, and none is copied."
 
@@ -129,7 +130,7 @@ class CudaGraphPanel(QWidget):
         self._headline.setText(headline(graph))
         reasons = [_reason_finding(index.region.name, reason) for reason in graph.skip_reasons]
         reasons_left = self._left("overview", reasons, [finding.target for finding in reasons])
-        self.reasons.set_findings(reasons_left, "" if reasons else _no_reasons(graph))
+        self.reasons.set_findings(reasons_left if reasons else [_no_reasons(graph)])
         routes = [_route_record(index, route) for route in graph.routes]
         self.inputs.set_records(self._left("inputs", routes, [route.target for route in routes]))
         nothing = _WHOLE_ITERATION if graph.captured else _NO_ROUTES
@@ -200,8 +201,13 @@ def _share(share: float) -> str:
     return f"{share:.1%}".replace(".0%", "%")
 
 
-def _no_reasons(graph: CudaGraph) -> str:
-    return "Nothing split or skipped it." if graph.captured else "Nothing in this region would refuse capture."
+def _no_reasons(graph: CudaGraph) -> Finding:
+    if graph.captured:
+        return Finding("success", "Nothing split or skipped it")
+    if not graph.answered:
+        return Finding("info", "The log does not say whether it could be captured")
+    title = "Nothing in this region would refuse capture" if graph.capturable else "It cannot be captured"
+    return Finding("success" if graph.capturable else "break", title, _NOT_YET)
 
 
 def _place(source: SourceLine | None, node: str) -> str:

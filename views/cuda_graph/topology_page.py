@@ -171,7 +171,9 @@ class TopologyPage(QWidget):
         page.facts((kind_title(kind), fmt.count(count)) for kind, count in kinds.most_common())
         path = sum(node.measured_us or 0.0 for node in self._nodes if node.critical)
         total = sum(node.measured_us or 0.0 for node in self._nodes)
-        if path:
+        if path and all(node.critical for node in self._nodes):
+            page.text(f"They follow one another: {fmt.microseconds(total)} of work.")
+        elif path:
             page.text(f"The critical path, in red, is {fmt.microseconds(path)} of {fmt.microseconds(total)} of work.")
 
     def _fill_node(self, page: Page, node: GraphNode) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -71,6 +73,12 @@ class TopologyScene:
     layout: TopologyLayout
     colors: dict[str, QColor]  # "region/unit" -> the unit's colour
     place: dict[int, int] = field(default_factory=dict)
+
+    @cached_property
+    def critical(self) -> NDArray[np.bool_]:
+        """The nodes to draw strong; none where every one is: a graph without branches would be all red."""
+        found = np.array([node.critical for node in self.nodes], bool)
+        return found & (not found.all())
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -199,7 +207,7 @@ class TopologyView(CanvasView):
 
     def _paint_edges(self, painter: QPainter, scene: TopologyScene, seen: QRectF, theme: Theme) -> None:
         layout = scene.layout
-        critical = np.array([node.critical for node in scene.nodes], bool)
+        critical = scene.critical
         pieces, edges = layout.pieces, layout.edges
         if not len(pieces):
             return
@@ -232,7 +240,7 @@ class TopologyView(CanvasView):
         marked = bool(node.unit) and f"{node.region}/{node.unit}" in self._units
         if place == self._chosen or marked:
             pen = QPen(theme.selection, 2.6 if place == self._chosen else 2.0)
-        elif node.critical:
+        elif scene.critical[place]:
             pen = QPen(mix(theme.danger, theme.surface, 0.15), 1.8)
         else:
             pen = QPen(mix(color, theme.surface, 0.25), 1.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from app.overlays import OVERLAYS
@@ -87,11 +88,10 @@ class GraphHead(QFrame):
         self.regions.set_titles([region_title(region) for region in report.regions], tips)
 
     def set_icons(self, report: Report | None, theme: Theme) -> None:
-        """Mark the regions that begin after a graph break."""
+        """Mark the regions that begin after a graph break; a sign on every tab would mark none."""
         for number in range(self.tabs.count()):
             split = report is not None and break_before(report, number) is not None
-            made = icon("split", theme.warning) if split else icon("group", theme.muted)
-            self.tabs.setTabIcon(number, made)
+            self.tabs.setTabIcon(number, icon("split", theme.warning) if split else QIcon())
 
     def minimumSizeHint(self) -> QSize:
         """Without the buttons that go where there is little room: the docks must not give way to them."""

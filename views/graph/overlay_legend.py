@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.overlays import LEVELS, OVERLAYS, Overlay
@@ -14,6 +16,8 @@ from views.look.sizes import px
 from views.look.theme import Theme
 
 _ROW, _PAD = 18, 10
+_KEY, _RAMP = 20, 176  # pixels before a category's name, and of a ramp
+_POINTS = 9.0
 
 
 class OverlayLegend(QWidget):
@@ -36,8 +40,13 @@ class OverlayLegend(QWidget):
         self._overlay = overlay
         self.setVisible(overlay is not None)
         if overlay is not None:
-            rows = 2 if overlay.is_ramp else max(len(overlay.keys), 1)
-            self.resize(px(196), px(_PAD * 2 + _ROW * (rows + 1)))
+            texts = self._texts(overlay)
+            rows = 2 if overlay.is_ramp and overlay.units else len(texts)
+            measure = QFontMetricsF(self._theme.unzoomed().ui_font(_POINTS)).horizontalAdvance
+            keys = max(map(measure, texts), default=0.0) + (0 if overlay.is_ramp else _KEY)
+            least = _RAMP if overlay.is_ramp and overlay.units else 0
+            width = max(measure(_title(overlay)), keys, least) + 2 * _PAD + 2
+            self.resize(px(ceil(width)), px(_PAD * 2 + _ROW * (rows + 1) - 6))
             self.setAccessibleName(f"Colours: {OVERLAYS[overlay.kind]}. {' '.join(self._texts(overlay))}")
             self.update()
 
@@ -69,13 +78,10 @@ class OverlayLegend(QWidget):
             painter.setPen(QPen(theme.border, 1.0))
             painter.setBrush(theme.surface)
             painter.drawRoundedRect(QRectF(0.5, 0.5, width - 1, self.height() / self._theme.zoom - 1), 8, 8)
-            painter.setFont(theme.ui_font(9.0))
+            painter.setFont(theme.ui_font(_POINTS))
             painter.setPen(theme.text)
-            kind = "" if not overlay.is_ramp else " (measured)" if overlay.is_measured else " (estimated)"
-            if overlay.kind == "error":
-                kind = " against float64"
             title = QRectF(_PAD, _PAD - 3, width - 2 * _PAD, _ROW)
-            painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, OVERLAYS[overlay.kind] + kind)
+            painter.drawText(title, Qt.AlignmentFlag.AlignVCenter, _title(overlay))
             if overlay.is_ramp:
                 self._paint_ramp(painter, overlay, width - 2 * _PAD)
                 return
@@ -85,7 +91,7 @@ class OverlayLegend(QWidget):
                 painter.setBrush(category_color(number, theme))
                 painter.drawRoundedRect(QRectF(_PAD, top + 3, 11, 11), 3, 3)
                 painter.setPen(theme.muted)
-                painter.drawText(QRectF(_PAD + 20, top, 150, _ROW), Qt.AlignmentFlag.AlignVCenter, text)
+                painter.drawText(QRectF(_PAD + _KEY, top, width, _ROW), Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_ramp(self, painter: QPainter, overlay: Overlay, length: float) -> None:
         theme = self._theme
@@ -97,7 +103,18 @@ class OverlayLegend(QWidget):
                 painter.fillRect(QRectF(_PAD + level * width, top + 2, width, 10), ramp_color(level, theme))
         painter.setPen(theme.muted)
         texts = self._texts(overlay)
-        where = QRectF(_PAD, top + _ROW - 2, length, _ROW)
+        where = QRectF(_PAD, top + (_ROW - 2 if overlay.units else -2), length, _ROW)
         painter.drawText(where, Qt.AlignmentFlag.AlignLeft, texts[0])
         if len(texts) > 1:
             painter.drawText(where, Qt.AlignmentFlag.AlignRight, texts[1])
+
+
+def _title(overlay: Overlay) -> str:
+    """What the colours tell, and how that is known."""
+    if overlay.kind == "error":
+        how = " against float64"
+    elif not overlay.is_ramp or not overlay.units:
+        how = ""
+    else:
+        how = " (measured)" if overlay.is_measured else " (estimated)"
+    return OVERLAYS[overlay.kind] + how

@@ -30,7 +30,6 @@ class RegionChoice(QWidget):
         self.box.hide()
         self.box.activated.connect(self.tabs.setCurrentIndex)
         self.tabs.currentChanged.connect(self.box.setCurrentIndex)
-        self.tabs.installEventFilter(self)
         row.addWidget(self.tabs)
         row.addWidget(self.box)
         row.addStretch()
@@ -49,6 +48,7 @@ class RegionChoice(QWidget):
             self.box.setItemData(number, tip, Qt.ItemDataRole.ToolTipRole)
         for part in (self.tabs, self.box):
             part.blockSignals(False)
+        self.tabs.updateGeometry()  # a bar that is not in sight yet does not say that it has tabs now
         self._take_shape()
 
     def sizeHint(self) -> QSize:
@@ -59,11 +59,11 @@ class RegionChoice(QWidget):
         """As wide as the box, whose text may be cut."""
         return QSize(min(_LEAST, self.sizeHint().width()), self.tabs.sizeHint().height())
 
-    def eventFilter(self, watched: object, event: QEvent) -> bool:
+    def event(self, event: QEvent) -> bool:
         """An icon or another font makes tabs wider."""
         if event.type() == QEvent.Type.LayoutRequest:
             self._take_shape()
-        return False
+        return super().event(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Take the shape that there is room for."""

@@ -78,6 +78,7 @@ class Theme:
         """The font of labels and controls."""
         font = QFont(_installed(UI_FAMILIES))
         font.setPointSizeF(self.text_points(points))
+        font.setFeature(QFont.Tag("calt"), 0)  # Inter would write the x of "tile32x32" as a sign of multiplication
         return font
 
     def mono_font(self, points: float = POINTS) -> QFont:

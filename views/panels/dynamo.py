@@ -21,6 +21,7 @@ from views.widgets.text_line import TextLine
 
 _PAGES = {"breaks": "Graph breaks", "guards": "Guards", "recompiles": "Recompiles"}
 _THINGS = {"breaks": "graph break", "guards": "guard", "recompiles": "recompilation"}
+_FILTERS = {"guards": "Filter by kind, check, line", "recompiles": "Filter by function, guard, line"}
 _NO_REPORT = "Compile a model to see where Dynamo breaks its graph, and what it guards on."
 _NO_BREAKS = "Dynamo captured the whole model in one graph."
 _NOTES = {
@@ -53,7 +54,6 @@ class DynamoPanel(QWidget):
         head.addWidget(self.pages)
         head.addStretch()
         self.filter = TextLine()
-        self.filter.setPlaceholderText("Filter by kind, check, line")
         self.filter.setAccessibleName("Filter guards and recompiles")
         self.filter.setClearButtonEnabled(True)
         self.filter.setFixedWidth(px(220))
@@ -126,7 +126,8 @@ class DynamoPanel(QWidget):
         """ "breaks", "guards" or "recompiles"."""
         self.pages.choose(key)
         self._stack.setCurrentIndex(list(_PAGES).index(key))
-        self.filter.setVisible(key != "breaks")
+        self.filter.setVisible(key in _FILTERS)
+        self.filter.setPlaceholderText(_FILTERS.get(key, ""))
         self._note.setText(_NOTES[key])
         self.hidden.tell(self._hidden.get(key, ""))
 

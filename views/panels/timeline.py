@@ -22,8 +22,8 @@ _NONE = (
     "launches above, GPU kernels below."
 )
 _HONEST = (
-    "Each begins at its first launch. Tracing slows what it watches: kernel times are the GPU's own, the gaps between "
-    "them wider than untraced."
+    "{where}Each begins at its first launch. Tracing slows what it watches: kernel times are the GPU's own, the gaps "
+    "between them wider than untraced."
 )
 
 
@@ -38,10 +38,10 @@ class TimelinePanel(QWidget):
         as_panel(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 8, 6, 4)
-        column.setSpacing(4)
+        column.setSpacing(8)
         self._empty = Empty("timeline", theme, _NONE)
         column.addWidget(self._empty)
-        self._note = label(_HONEST, "muted", wrap=True)
+        self._note = label("", "muted", wrap=True)
         column.addWidget(self._note)
         self._note.hide()
         self.gantt = Gantt(theme)
@@ -75,6 +75,8 @@ class TimelinePanel(QWidget):
     def _show(self, bands: list[Band]) -> None:
         for part in (self._scroll, self._note):
             part.setVisible(bool(bands))
+        gpus = {band.trace.gpu for band in bands}
+        self._note.setText(_HONEST.format(where=f"Traced on {gpus.pop()}. " if len(gpus) == 1 else ""))
         self._empty.setVisible(not bands)
         self.gantt.set_bands(bands, _colors(self._theme))
         self.gantt.setAccessibleDescription(" ".join(f"{band.title}: {band.note}" for band in bands))
@@ -109,8 +111,10 @@ def bands_of(report: Report, kept: dict[str, Kept] | None = None) -> list[Band]:
     def band(trace: Trace) -> Band:
         offset = first_launch(trace)
         lanes = lanes_of(trace, number_of, offset)
-        return Band(f"{mode_title(trace.mode)} on {trace.gpu}", trace_sentence(trace), trace, lanes, offset)
+        where = f" on {trace.gpu}" if len(gpus) > 1 else ""  # else said once, above them
+        return Band(f"{mode_title(trace.mode)}{where}", trace_sentence(trace), trace, lanes, offset)
 
+    gpus = {trace.gpu for trace in report.traces}
     return [band(trace) for trace in sorted(report.traces, key=lambda trace: order[trace.mode])]
 
 
@@ -120,10 +124,8 @@ def trace_sentence(trace: Trace) -> str:
     work = len(trace.events) - len(launches)
     submit = sum(event.duration_us for event in launches)
     idle = max(0.0, 1.0 - busy_share(trace))
-    before = first_launch(trace)
-    late = f" from {fmt.microseconds(before)} on" if before > 0.02 * trace.span_us else ""
     count = fmt.plural(len(launches), "launch", "launches")
     return (
-        f"{fmt.microseconds(trace.span_us - before)}{late}, the GPU idles {idle:.0%}: {count} "
+        f"{fmt.microseconds(trace.span_us - first_launch(trace))}, the GPU idles {idle:.0%}: {count} "
         f"({fmt.microseconds(submit)} of CPU) for {fmt.plural(work, 'GPU operation')}."
     )

@@ -21,7 +21,7 @@ from views.run.record import RunRecord, Times
 _BINS = 60
 _HEAD = 39.0  # what is plotted, and the figures' names
 _NAMES = 17.0  # of these the figures' names
-_WHAT = "Share of iterations; p50 solid, p90 and p99 dotted"
+_WHAT = "Share of each mode's peak; p50 solid, p90 and p99 dotted"
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class DistributionPlot(Chart):
         painter.drawText(head, Qt.AlignmentFlag.AlignVCenter, panel.title)
         longest = max(float(one.edges[-1]) for one in self._panels)  # both panels in one unit
         unit, texts = time_axis(longest, log=self._log)
-        draw_axes(painter, theme, box, x, y, (unit, ""), x_texts=texts)
+        draw_axes(painter, theme, box, x, y, (unit, ""), x_texts=texts, has_grid=False)
         painter.save()
         painter.setClipRect(box.adjusted(0, -8, 1, 0))
         for histogram in panel.histograms:

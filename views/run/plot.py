@@ -30,6 +30,7 @@ from views.run.record import RunRecord, Times
 _HEAD = 24.0  # titles and keys above the plots
 _NAMES = 15.0  # more where modes follow one another, or each has its own plot
 _NEAR = 9.0  # pixels around an outlier's mark that count as on it
+_BESIDE = 10.0  # pixels beside a plot into which a name may reach
 _OVER = 5.0  # pixels above a plot in which a curve that leaves it still is seen
 _LEAST_SPAN = 20
 _ENOUGH = 2000
@@ -232,9 +233,9 @@ class RunPlot(Chart):
         for start, name in facet.marks:
             left = x.px(start)
             if box.right() > left >= free:
-                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, box.right() - left)
+                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, box.right() + _BESIDE - left)
                 painter.drawText(QPointF(left, box.top() - 7), shown)
-                free = left + metrics.horizontalAdvance(shown) + 10
+                free = left + metrics.horizontalAdvance(shown) + 5
 
     def _paint_outliers(self, painter: QPainter, facet: Facet, box: QRectF, x: Scale, y: Scale) -> None:
         """Dots, or arrows at the top where they lie above the axis; what would cover each other is marked once."""
