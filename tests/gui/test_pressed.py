@@ -10,14 +10,16 @@ from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QFileDialog, QMenu, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.overlays import OVERLAYS
 from app.session import save_session
 from app.settings import Settings
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, open_laid_out
+from tests.gui.conftest import MakeWindow, is_seen, open_laid_out, settle
 from views.main_window import MainWindow
 from views.widgets.basic import DockTitle
+from views.window.message_bar import Message
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -143,3 +145,74 @@ def test_what_was_opened_lately_is_opened_again_by_a_click_and_by_keys(
     button.setFocus()
     with qtbot.waitSignal(window.report_shown, timeout=20_000):
         qtbot.keyClick(button, Qt.Key.Key_Space)
+
+
+def press(qtbot: QtBot, root: QWidget, name: str) -> None:
+    """The button in sight that screen readers know by a name that begins so, once it is there."""
+
+    def found() -> list[QAbstractButton]:
+        buttons = root.findChildren(QAbstractButton)
+        return [one for one in buttons if is_seen(one) and (one.accessibleName() or one.text()).startswith(name)]
+
+    qtbot.waitUntil(lambda: bool(found()), timeout=5_000)
+    qtbot.mouseClick(found()[0], LEFT)
+
+
+def test_zoom_and_fit_have_buttons(window: MainWindow, qtbot: QtBot) -> None:
+    window.resize(2200, 1000)  # with room for all of them
+    graph = window.workspace.graph
+    canvas = graph.canvas
+    for name, is_changed in (
+        ("Zoom in", lambda before, now: now > before),
+        ("Zoom out", lambda before, now: now < before),
+        ("Fit", lambda before, now: now < before),
+    ):
+        before = canvas.camera.scale
+        press(qtbot, graph, name)
+        qtbot.waitUntil(lambda: canvas._motion.goal is None, timeout=5_000)
+        assert is_changed(before, canvas.camera.scale), name
+
+
+def test_a_kernel_is_copied_by_its_button(window: MainWindow, qtbot: QtBot) -> None:
+    table, inspector = window.workspace.units.table, window.workspace.inspector
+    group = window.workspace.index.region.groups[0]
+    at = table.records.index(table.records.row_of(group.name), 1)
+    table.scrollTo(at)
+    qtbot.mouseClick(table.viewport(), LEFT, pos=table.visualRect(at).center())
+    qtbot.waitUntil(inspector.kernel_panel.code.isVisible, timeout=5_000)
+    press(qtbot, inspector.kernel_panel, "Copy")
+    assert QApplication.clipboard().text() == window.session.report.kernel(group.kernel).source
+
+
+def test_a_message_is_dismissed(window: MainWindow, qtbot: QtBot) -> None:
+    window.post(Message("info", "One.", ""))
+    window.post(Message("info", "Two.", ""))
+    qtbot.waitUntil(window.messages.isVisible, timeout=5_000)
+    press(qtbot, window.messages, "Dismiss message")
+    assert [message.text for message in window.messages.messages] == ["Two."]
+    press(qtbot, window.messages, "Dismiss message")
+    assert not window.messages.isVisible()
+
+
+def test_every_button_of_every_panel_can_be_pressed(
+    window: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault in what one calls fails the test."""
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
+    panels = window.workspace.panels
+    pressed: set[str] = set()
+    for place in range(panels.count()):
+        panels.setCurrentIndex(place)
+        settle()
+        qtbot.wait(50)
+        page = panels.page(place)
+        for button in page.findChildren(QAbstractButton):
+            if not isValid(button) or not button.isVisible() or not button.isEnabled():
+                continue
+            qtbot.mouseClick(button, LEFT)
+            QApplication.processEvents()
+            pressed.add(button.accessibleName() or button.text())
+            if isinstance(popup := QApplication.activePopupWidget(), QMenu):
+                qtbot.keyClick(popup, Qt.Key.Key_Escape)
+            panels.setCurrentIndex(place)  # where a press led elsewhere
+    assert len(pressed) > 15
