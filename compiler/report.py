@@ -116,7 +116,7 @@ class Group(msgspec.Struct, omit_defaults=True):
     nodes: list[str]  # FX nodes whose work this kernel does (a cheap node may be recomputed in several groups)
     kernel: str  # name of the Kernel; several groups may share one when their sources are the same
     reason: str  # one sentence: why these nodes are together
-    rule: str = ""  # the rule's term: "vertical", "horizontal", "single", "inlined"
+    rule: str = ""  # the rule's term: "vertical", "horizontal", "single", "inlined", "beside_a_call"
     score_bytes: int = 0  # memory traffic saved against running the nodes one kernel each (estimated)
     inputs: list[str] = []  # FX nodes read from memory
     outputs: list[str] = []  # FX nodes written to memory

@@ -116,3 +116,23 @@ def test_what_a_rotation_reads_is_both_halves() -> None:
     assert region.groups[0].estimated_bytes == (256 * 128 + 256 * 64) * 4
     (group,) = region_of(rotated, torch.randn(256, 128)).groups
     assert group.estimated_bytes == 2 * 256 * 128 * 4
+
+
+def test_kernels_around_a_library_call_do_none_of_its_arithmetic() -> None:
+    """Both operands are laid out anew for the convolution, and a kernel adds its bias."""
+    region = region_of(torch.nn.Conv2d(4, 8, 3).eval(), torch.randn(2, 4, 16, 16))
+    first, second, last = region.groups
+    (call,) = region.extern_calls
+    assert call.estimated_flops == 2 * (2 * 8 * 14 * 14) * (4 * 9)
+    assert [group.estimated_flops for group in region.groups] == [0, 0, 0]
+    assert [group.rule for group in region.groups] == ["beside_a_call"] * 3
+    assert first.reason.startswith("An operand of convolution, copied")
+    assert second.reason.startswith("An operand of convolution, copied")
+    assert "leaves of convolution, such as a bias" in last.reason
+
+
+def test_the_second_step_of_a_reduction_is_not_the_whole_of_it() -> None:
+    region = region_of(lambda x: x.sum(), torch.randn(1 << 22))
+    first, second = region.groups
+    assert first.nodes == second.nodes == ["sum_1"]
+    assert (first.estimated_flops, second.estimated_flops) == (1 << 22, 0)

@@ -15,7 +15,7 @@ from compiler.inductor.origins import OriginFinder
 from compiler.inductor.refusals import refusals_of
 from compiler.inductor.run import InductorRegion
 from compiler.inductor.skips import describe_capture
-from compiler.inductor.units import Unit, units_of
+from compiler.inductor.units import Unit, arithmetic_of, units_of
 from compiler.lowering.extern import library_reason, static_reason
 
 
@@ -33,7 +33,15 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
             for name in unit.nodes:
                 counted[name] = counted.get(name, 0) + 1
     buffer_nodes = {n.name: n.name for n in nodes} | facts.buffer_origins
-    groups = [_group(u, facts, by_name, buffer_nodes, counted, kernels) for u in units if u.launch is not None]
+    flops = {
+        name: sum(by_name[n].estimated_flops for n in computed) for name, computed in arithmetic_of(units).items()
+    }
+    calls_of = {name: unit for unit in units if unit.launch is None for name in unit.nodes}
+    groups = [
+        _group(u, facts, flops[u.name], _beside_a_call(u, calls_of), buffer_nodes, counted, kernels)
+        for u in units
+        if u.launch is not None
+    ]
     calls = [_call(u, by_name, fx_nodes, backend) for u in units if u.facts.kind == "extern" and u.launch is None]
     # of a call with several results, each is scheduled apart and may be where the CUDA Graph is split
     scheduled = {name: unit.nodes for unit in units for name in (unit.facts.name, *unit.facts.members)}
@@ -115,7 +123,8 @@ def _line_nodes(source: str, launches: list[tuple[str, LaunchFacts]]) -> dict[in
 def _group(
     unit: Unit,
     facts: GraphFacts,
-    by_name: Mapping[str, r.Node],
+    flops: int,
+    beside_a_call: str,
     buffer_nodes: Mapping[str, str],
     counted: Mapping[str, int],
     kernels: Mapping[str, InductorKernel],
@@ -126,7 +135,7 @@ def _group(
     kind = r.GroupKind.REDUCTION if unit.facts.reduction else r.GroupKind.POINTWISE
     if unit.launch.template or unit.facts.kind == "template":
         kind = r.GroupKind.TEMPLATE
-    rule = _rule(unit, alone)
+    rule = "beside_a_call" if beside_a_call else _rule(unit, alone)
     outputs = [b for b in unit.facts.writes if b not in facts.removed]
     kernel = kernels[unit.launch.kernel]
     sizes = {k: v for k, v in unit.launch.numels.items() if isinstance(v, int)}
@@ -136,7 +145,7 @@ def _group(
         kind=kind,
         nodes=unit.nodes,
         kernel=unit.launch.kernel,
-        reason=_reason(unit, rule, len(alone), saved),
+        reason=beside_a_call or _reason(unit, rule, len(alone), saved),
         rule=rule,
         score_bytes=saved,
         inputs=list(dict.fromkeys(n for b in unit.facts.reads if (n := buffer_nodes.get(b)) and n not in unit.nodes)),
@@ -144,9 +153,30 @@ def _group(
         recomputed=[n for n in unit.nodes if counted[n] > 1],
         grid=grid,
         estimated_bytes=unit.facts.bytes,
-        estimated_flops=sum(by_name[n].estimated_flops for n in unit.nodes),
+        estimated_flops=flops,
         order=unit.order,
     )
+
+
+def _beside_a_call(unit: Unit, calls: Mapping[str, Unit]) -> str:
+    """Why there is a kernel with the node of a library call alone, in a sentence; "" for any other."""
+    call = calls.get(unit.nodes[0]) if unit.nodes else None
+    if call is None or not set(unit.nodes) <= set(call.nodes):
+        return ""
+    name = call.nodes[-1]
+    if not set(call.facts.writes) & set(unit.facts.reads):
+        return f"An operand of {name}, copied into the layout that the library is given{_space(unit)}."
+    if len(unit.facts.reads) == 1:
+        return f"The result of {name}, copied into another layout{_space(unit)}."
+    return f"What the library's call leaves of {name}, such as a bias,{_space(unit)}."
+
+
+def _space(unit: Unit) -> str:
+    """The unit's loops; "" for C++, which has no one space."""
+    assert unit.launch is not None
+    sizes = [v for k, v in unit.launch.numels.items() if v != 1 or not k.startswith("r")]
+    space = " x ".join(f"{v:,}" if isinstance(v, int) else v for v in sizes)
+    return f" over {space} points" if space else ""
 
 
 def _rule(unit: Unit, alone: Sequence[UnitFacts]) -> str:
@@ -157,10 +187,7 @@ def _rule(unit: Unit, alone: Sequence[UnitFacts]) -> str:
 
 
 def _reason(unit: Unit, rule: str, loops: int, saved: int) -> str:
-    assert unit.launch is not None
-    sizes = [v for k, v in unit.launch.numels.items() if v != 1 or not k.startswith("r")]
-    space = " x ".join(f"{v:,}" if isinstance(v, int) else v for v in sizes)
-    over = f" over {space} points" if space else ""  # C++ for the CPU has no one space
+    over = _space(unit)
     if rule == "single":
         return f"One op{over}."
     if rule == "inlined":

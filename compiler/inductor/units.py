@@ -87,3 +87,19 @@ def _with_results(scheduled: Sequence[UnitFacts]) -> list[UnitFacts]:
         for name in unit.writes:
             maker[name] = call or unit
     return found
+
+
+def arithmetic_of(units: Sequence[Unit]) -> dict[str, list[str]]:
+    """Unit -> those of its nodes whose arithmetic it does.
+
+    A kernel that lays out an operand for a library call, or adds a bias, has the call's node and not its arithmetic;
+    the second step of a split reduction completes what the first has done.
+    """
+    called = {name for unit in units if unit.launch is None for name in unit.nodes}
+    writer = {buffer: unit for unit in units for buffer in unit.facts.writes}
+    found = {}
+    for unit in units:
+        before = {name for b in unit.facts.reads if b in writer and writer[b] is not unit for name in writer[b].nodes}
+        left_out = before if unit.launch is None else before | called
+        found[unit.name] = [name for name in unit.nodes if name not in left_out]
+    return found
