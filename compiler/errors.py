@@ -28,6 +28,10 @@ class CompileError(Exception):
         return self.message + (f" ({', '.join(parts)})" if parts else "")
 
 
+class TracingError(CompileError):
+    """Dynamo gave up on the model as a whole. The model may have failed by itself, which only calling it tells."""
+
+
 @contextmanager
 def at_node(node: str) -> Iterator[None]:
     """Whatever goes wrong inside is said to have gone wrong at this FX node.

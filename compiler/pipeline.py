@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from compiler.errors import CompileError, sentence
+from compiler.dynamo.messages import advice, parse_error
+from compiler.errors import CompileError, TracingError, sentence
 from compiler.options import parse_options
 from compiler.region import OnStage, StageEvent
 from compiler.report import GraphBreak, Report, Stage, Target
@@ -160,7 +161,7 @@ def _nothing_captured(breaks: Sequence[GraphBreak]) -> CompileError:
         return CompileError(message, stage="capture", hint="Nothing in it computes with tensors.")
     found = breaks[-1]
     place = f" ({found.source.file}:{found.source.line})" if found.source else ""
-    return CompileError(f"{message}: {found.reason}{place}", stage="capture", hint=found.detail.partition("\n")[0])
+    return CompileError(f"{message}: {found.reason}{place}", stage="capture", hint=advice(found.detail))
 
 
 def _placed(model: Any, inputs: tuple[Any, ...], target: Target) -> tuple[Any, tuple[Any, ...]]:
@@ -212,11 +213,17 @@ def run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bo
             stage="capture",
             hint="Give it weights and inputs with values.",
         ) from error
+    except (torch._dynamo.exc.TorchRuntimeError, torch._dynamo.exc.Unsupported, torch._dynamo.exc.UserError) as error:
+        found = parse_error(str(error))
+        place = f"{found.source.file}:{found.source.line}" if found.source else ""
+        message = f"Dynamo cannot trace this model: {found.reason.rstrip('.')}"
+        raise TracingError(message, stage="capture", source=place, hint=advice(found.detail)) from error
     except torch._dynamo.exc.BackendCompilerFailed as error:
         inner = error.inner_exception
         if isinstance(inner, CompileError):
             raise inner from error
-        raise CompileError(sentence(inner), stage="capture") from error
+        hint = "This looks like a fault of the compiler; the other one may take the model."
+        raise CompileError(sentence(inner), stage="capture", hint=hint) from error
 
 
 def fusescope_report(

@@ -8,7 +8,7 @@ from typing import TypeVar
 from app.sources import SourceError
 from app.sources.load import LoadedSource
 from app.sources.python import users_fault
-from compiler.errors import CompileError
+from compiler.errors import CompileError, TracingError
 
 T = TypeVar("T")
 
@@ -22,10 +22,11 @@ def work_on(loaded: LoadedSource, work: Callable[[], T]) -> T:
     """
     try:
         return work()
-    except (CompileError, SourceError, KeyboardInterrupt):
+    except (SourceError, KeyboardInterrupt):
         raise
-    except BaseException:
-        _run_eagerly(loaded)
+    except BaseException as error:
+        if isinstance(error, TracingError) or not isinstance(error, CompileError):
+            _run_eagerly(loaded)
         raise
 
 

@@ -5,18 +5,22 @@ A message is its metadata and a text. They come live (``log.py``) or from a file
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import compiler
 from compiler.dynamo.frames import parse_stack, torch_folder, users_function
 from compiler.report import GraphBreak, Guard, Recompile, SourceLine
 
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(compiler.__file__).resolve().parents[1]
 _OWN_FOLDERS = tuple(str(_ROOT / folder) for folder in ("app", "compiler", "tests/benchmarks"))
 _NO_RESUME = ("Failed to handle graph break gracefully", "results in a skip")
+_RAISED = re.compile(r"got (\w+)\((['\"])(.*?)\2\)\s*$", re.M)
+_DYNAMOS_OWN = ("It may be possible to write Dynamo", "This graph break may be", "This is likely to be a Dynamo")
 _NOT_THE_REASON = ("Encountered graph break", "Failed to handle graph break")
 _GUARD_LINE = re.compile(r"^(?P<indent>[| ]*)\+- (?P<kind>\w+): (?P<text>.*)$")
 _SUBJECT = re.compile(r"source=(?P<subject>.*?), accessed_by=")
@@ -120,13 +124,41 @@ def parse_break(text: str) -> GraphBreak:
     detail = [line.strip() for line in lines[1:] if line.strip()]
     detail = [line for line in detail if not line.startswith(("Developer debug context", "For more details", "File "))]
     detail = detail[: next((i for i, line in enumerate(detail) if line.startswith("Stack variable")), None)]
-    frames = [frame for frame in parse_stack(stack) if not frame.file.startswith(_OWN_FOLDERS)]
     return GraphBreak(
         lines[0].strip() if lines else "graph break",
-        frames[0] if frames else None,
+        _innermost(stack),
         "\n".join(detail),
         skipped_frame=any(words in text for words in _NO_RESUME),
     )
+
+
+def parse_error(text: str) -> GraphBreak:
+    """The same of what Dynamo raised where it gave up on the whole model.
+
+    Where an op failed on fake tensors, what it raised is the reason.
+    """
+    account, _, stack = text.partition("from user code:")
+    lines = [line.strip() for line in account.strip().splitlines() if line.strip()]
+    raised = _RAISED.search(account)
+    reason = f"{raised[1]}: {raised[3]}".partition("\\n")[0] if raised else lines[0] if lines else "no reason given"
+    # of an op that raised Dynamo explains no more than that it did
+    detail = [line for line in lines[1:] if line.startswith(("Explanation: ", "Hint: ")) and not raised]
+    return GraphBreak(reason, _innermost(stack), "\n".join(detail), skipped_frame=True)
+
+
+def _innermost(stack: str) -> SourceLine | None:
+    """The user's line nearest to what happened. What called us is no part of the model, be it the user's program."""
+    inside = itertools.takewhile(lambda frame: not frame.file.startswith(_OWN_FOLDERS), parse_stack(stack))
+    return next(inside, None)
+
+
+def advice(detail: str) -> str:
+    """Dynamo's explanation and its first hint to the user, as sentences; hints about Dynamo itself are left out."""
+    lines = detail.splitlines()
+    explained = [line.removeprefix("Explanation: ") for line in lines[:1]]
+    hints = [line.removeprefix("Hint: ") for line in lines[1:] if line.startswith("Hint: ")]
+    told = [hint for hint in hints if not hint.startswith(_DYNAMOS_OWN)]
+    return " ".join(text.strip().rstrip(".") + "." for text in (*explained, *told[:1]) if text.strip())
 
 
 def _last_error(text: str) -> str:

@@ -42,10 +42,19 @@ def with_fakes(model: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[Any,
 
 
 def by_shape(run: Callable[..., Any], args: list[Any]) -> Any:
-    """``run(*args)``; where the arguments are fake, so is everything that it makes."""
+    """``run(*args)``; where the arguments are fake, so is everything that it makes.
+
+    Of a subclass that only changes functions of torch (``__torch_function__``) the plain tensor is taken: Dynamo has
+    traced what it changes, and ops find no handler in it.
+    """
+    args = [a.as_subclass(Tensor) if isinstance(a, Tensor) and _is_plain_within(type(a)) else a for a in args]
     mode = next((a.fake_mode for a in args if isinstance(a, FakeTensor)), None)
     with mode or nullcontext():
         return run(*args)
+
+
+def _is_plain_within(kind: type[Tensor]) -> bool:
+    return kind not in (Tensor, nn.Parameter) and kind.__torch_dispatch__ is Tensor.__torch_dispatch__
 
 
 def _tensors_of(model: Callable[..., Any]) -> Iterator[Tensor]:
