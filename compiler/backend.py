@@ -23,13 +23,14 @@ from compiler.dynamo.static_inputs import aot_metadata, mark_static_inputs
 from compiler.dynamo.without_values import by_shape
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
+from compiler.kernel_library import KernelLibrary
 from compiler.lowering.extern import mutated_arguments
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.passes.decompositions import decomposition_table, wrong_rules_set_aside
 from compiler.passes.random_numbers import draw_from_seeds
 from compiler.planning.donated import mark_donated_inputs
 from compiler.planning.memory import inputs_left_in_place
-from compiler.region import CompiledRegion, KernelLibrary, OnStage, compile_region, tangents_at_the_peak
+from compiler.region import CompiledRegion, compile_region, tangents_at_the_peak
 from compiler.report import Target
 from compiler.runtime.executable import (
     Call,
@@ -43,6 +44,7 @@ from compiler.runtime.executable import (
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.results import Conform
 from compiler.runtime.tangents import Tangents
+from compiler.stages import OnStage
 from compiler.targets import local_target, resolve
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from compiler import report as r
 from compiler.codegen.compile import CompiledKernel
 from compiler.dynamo.static_inputs import is_static
 from compiler.ir import Extern
+from compiler.kernel_library import KernelLibrary, kind_of
 from compiler.lowering.symbols import example, torch_expr
 from compiler.planning.partitions import refused_steps, split
 from compiler.planning.schedule import Launch
 from compiler.provenance import provenance_of, with_forward
-from compiler.region import CompiledRegion, KernelLibrary, kind_of, launch_counts
+from compiler.region import CompiledRegion, launch_counts
 from compiler.sizes import Size
 
 

@@ -20,7 +20,7 @@ from compiler.sizes import Size, hint, product, size_vars
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """Memory of a region. ``offset`` is in elements from where the runtime tensor of that name starts.
+    """Memory of a region, and the name of the tensor that holds it in the wrapper.
 
     ``kind`` is "input" (placeholder or attribute), "computed" (a Loop writes it) or "extern" (a library call makes it).
     """
@@ -248,8 +248,8 @@ class Loop:
     """A value stored at every point of an iteration space: the unit of fusion.
 
     ``xvars`` are the loops of the output, ``rvars`` those reduced over (empty for pointwise) or the one scanned along,
-    which is an output's loop, too. The result goes to
-    ``buffer`` at ``index`` (over ``xvars``). ``origins`` are the FX nodes whose work this is, in graph order.
+    which is an output's loop, too. The result goes to ``buffer`` at ``index`` (over ``xvars``). ``origins`` are the FX
+    nodes whose work this is, in graph order.
 
     Where the value is a ``Scatter``, ``into`` names the buffer whose memory ``buffer`` takes over with its elements,
     and ``index`` is the scatter's. A result that is written in parts is a row of such buffers: the first holds the

@@ -96,7 +96,8 @@ def differs(target: Target) -> Check:
 
 
 def _compile(graph: torch.fx.GraphModule, inputs: Sequence[Any], target: Target, *, binaries: bool) -> tuple[Any, Any]:
-    from compiler.region import KernelLibrary, compile_region
+    from compiler.kernel_library import KernelLibrary
+    from compiler.region import compile_region
 
     library = KernelLibrary(target, binaries=binaries, texts=False)
     fixed = with_fake_values(graph, inputs)

@@ -21,8 +21,9 @@ from torch.utils import _pytree as pytree
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.errors import CompileError
 from compiler.ir import Buffer
+from compiler.kernel_library import KernelLibrary
 from compiler.planning.schedule import Launch, Scheduled
-from compiler.region import CompiledRegion, KernelLibrary
+from compiler.region import CompiledRegion
 from compiler.report import NodeCheck, Numerics, Target
 from compiler.runtime.executable import aligned, build, interpreting
 from compiler.verify import relative_error

@@ -24,8 +24,8 @@ from typing import Any
 from compiler.dynamo.messages import advice, parse_error
 from compiler.errors import CompileError, TracingError, sentence
 from compiler.options import parse_options
-from compiler.region import OnStage, StageEvent
 from compiler.report import GraphBreak, Report, Stage, Target
+from compiler.stages import OnStage, StageEvent
 
 __all__ = ["Compilation", "StageEvent", "compile_model"]
 
@@ -86,7 +86,7 @@ def compile_model(
         )
     from compiler.backend import Session, fusescope
     from compiler.dynamo.log import watch_dynamo
-    from compiler.region import KernelLibrary
+    from compiler.kernel_library import KernelLibrary
     from compiler.runtime.executable import interpreting
 
     notify = on_stage or (lambda event: None)

@@ -119,8 +119,8 @@ class Recorder:
             self._inductor.target = target
 
     def _session(self, module: Any, gm: Any, inputs: Sequence[Any], settings: Mapping[str, Any]) -> Any:
+        from compiler.kernel_library import KernelLibrary
         from compiler.options import parse_options
-        from compiler.region import KernelLibrary
 
         own = {name: value for name, value in settings.items() if name not in module.OWN_SETTINGS}
         chosen = parse_options(own)

@@ -16,9 +16,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from compiler.ir import Buffer
+from compiler.kernel_library import KernelLibrary
 from compiler.options import parse_options
 from compiler.planning.schedule import Launch
-from compiler.region import CompiledRegion, KernelLibrary
+from compiler.region import CompiledRegion
 from compiler.report import KernelCheck
 from compiler.runtime.executable import build, gpu_launcher, interpreted_launcher, interpreting
 from compiler.sizes import Size, hint

@@ -111,7 +111,7 @@ def run(device: str, backend: str, rank: int, store: str) -> dict[str, Any]:
 def own_session() -> Any:
     """A session of the backend whose regions can be looked at."""
     from compiler.backend import Session, default_target
-    from compiler.region import KernelLibrary
+    from compiler.kernel_library import KernelLibrary
     from compiler.runtime.executable import interpreting
 
     target = default_target()

@@ -12,12 +12,13 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from compiler.backend import default_target
 from compiler.fusion import Partition, Refused, partition
 from compiler.ir import Program
+from compiler.kernel_library import KernelLibrary
 from compiler.lowering.graph import lower_graph
 from compiler.options import DEFAULTS, Options
 from compiler.passes.decompositions import decomposition_table
 from compiler.passes.random_numbers import draw_from_seeds
 from compiler.planning.schedule import Launch
-from compiler.region import CompiledRegion, KernelLibrary, compile_region
+from compiler.region import CompiledRegion, compile_region
 from compiler.targets import resolve
 
 TARGET = resolve("h100")

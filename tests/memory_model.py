@@ -21,8 +21,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from compiler.backend import Session, fusescope
 from compiler.dynamo.without_values import with_fakes
+from compiler.kernel_library import KernelLibrary
 from compiler.options import DEFAULTS, Options
-from compiler.region import CompiledRegion, KernelLibrary
+from compiler.region import CompiledRegion
 from compiler.runtime.executable import build
 from compiler.runtime.modes import Iteration
 from compiler.targets import resolve

@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch")
 
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
-import compiler.region  # noqa: E402
+import compiler.kernel_library  # noqa: E402
 from compiler.codegen.compile import CompiledKernel  # noqa: E402
 from compiler.codegen.config import grid_of  # noqa: E402
+from compiler.kernel_library import KernelLibrary  # noqa: E402
 from compiler.planning.schedule import Launch  # noqa: E402
-from compiler.region import KernelLibrary  # noqa: E402
 from compiler.report import Target, Trial  # noqa: E402
 from compiler.runtime.autotune import fastest, tune  # noqa: E402
 from compiler.targets import resolve  # noqa: E402
@@ -54,7 +54,7 @@ def test_a_tuned_kernel_runs_in_its_fastest_configuration(monkeypatch: pytest.Mo
         seen.extend(replace(c) for c in candidates)
         return candidates[-1], [Trial(c.config.as_dict(), 10.0 - i) for i, c in enumerate(candidates)]
 
-    monkeypatch.setattr(compiler.region, "tune", timed)
+    monkeypatch.setattr(compiler.kernel_library, "tune", timed)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     library = KernelLibrary(LOCAL, binaries=True, texts=True)
     (launch,) = launches_over(1 << 20)
@@ -70,7 +70,7 @@ def test_a_tuned_kernel_runs_in_its_fastest_configuration(monkeypatch: pytest.Mo
 
 
 def test_little_kernels_and_memory_elsewhere_are_not_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler.region, "tune", lambda *_: pytest.fail("nothing to time here"))
+    monkeypatch.setattr(compiler.kernel_library, "tune", lambda *_: pytest.fail("nothing to time here"))
     for target, size, device in ((LOCAL, 1024, "cuda"), (resolve("h100"), 1 << 20, "cuda"), (LOCAL, 1 << 20, "cpu")):
         library = KernelLibrary(target, binaries=True, texts=False)
         library.add(launches_over(size, device))

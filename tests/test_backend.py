@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from compiler.backend import Built, Session, Specializing, fusescope, mutated_inputs, specialize
 from compiler.dynamo.log import watch_dynamo
 from compiler.errors import CompileError
-from compiler.region import KernelLibrary
+from compiler.kernel_library import KernelLibrary
 from compiler.report import ExternReason
 from tests.graphs import TARGET, capture, launches
 

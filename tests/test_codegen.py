@@ -17,7 +17,7 @@ from compiler.codegen.config import configs
 from compiler.codegen.domain import Access, Axis, axis_variables, choose_domain, fold_axes
 from compiler.codegen.text import index_text, literal
 from compiler.index import Expr, LoopVar, floor_div, mod
-from compiler.region import error_text
+from compiler.kernel_library import error_text
 from tests.graphs import TARGET, compiled, launches
 from tests.test_index import expressions, points, value_at
 

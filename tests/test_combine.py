@@ -11,9 +11,10 @@ from torch import Tensor
 from compiler.codegen.combined import combination_key
 from compiler.describe import describe_region
 from compiler.ir import Extern
+from compiler.kernel_library import KernelLibrary
 from compiler.planning import combine
 from compiler.planning.schedule import Launch
-from compiler.region import CompiledRegion, KernelLibrary, compile_region
+from compiler.region import CompiledRegion, compile_region
 from tests.graphs import TARGET, capture, compiled, launches
 
 pytest.importorskip("triton", reason="kernels are Triton's")

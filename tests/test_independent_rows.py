@@ -16,8 +16,8 @@ from torch import Tensor, nn  # noqa: E402
 from compiler import backend  # noqa: E402
 from compiler.backend import Session, as_captured, boxed, fusescope, through_aot  # noqa: E402
 from compiler.errors import CompileError  # noqa: E402
+from compiler.kernel_library import KernelLibrary  # noqa: E402
 from compiler.passes.independent_rows import Batch, Dependent, Rows, batch_of  # noqa: E402
-from compiler.region import KernelLibrary  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
 from tests.fake_graphs import FakeRecorder  # noqa: E402
 from tests.graphs import TARGET  # noqa: E402

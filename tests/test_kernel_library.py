@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compiler.region import KernelLibrary  # noqa: E402
+from compiler.kernel_library import KernelLibrary  # noqa: E402
 from tests.graphs import TARGET, compiled, launches  # noqa: E402
 
 

@@ -159,7 +159,7 @@ def test_lines_that_llvm_counts_in_inline_assembly_are_no_places() -> None:
 def test_compiled_kernels(target: str, kind: str) -> None:
     torch = pytest.importorskip("torch")
     from compiler.codegen.binary import read_binary
-    from compiler.region import KernelLibrary
+    from compiler.kernel_library import KernelLibrary
     from compiler.targets import resolve
     from tests.graphs import compiled, launches
 

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from compiler import backend
 from compiler.backend import Session, as_captured, fusescope
-from compiler.region import KernelLibrary
+from compiler.kernel_library import KernelLibrary
 from compiler.runtime.modes import Iteration, RegionGraphsStep
 from compiler.runtime.partitioned import PartitionedRegion
 from compiler.runtime.pool import GraphPool

@@ -24,7 +24,7 @@ from compiler.targets import TARGETS, local_target
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compilation
-    from compiler.region import StageEvent
+    from compiler.stages import StageEvent
 
 DEFAULT_TARGET = "h100"
 

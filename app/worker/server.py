@@ -47,7 +47,7 @@ from compiler.report import Target
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compilation
-    from compiler.region import StageEvent
+    from compiler.stages import StageEvent
 
 Work = Compile | Verify | CheckNumerics | ListOptions | tuple[StartRun, RunControl]
 

@@ -25,7 +25,7 @@ from compiler.report import KernelCheck, Stage
 
 if TYPE_CHECKING:
     from compiler.pipeline import Compilation
-    from compiler.region import StageEvent
+    from compiler.stages import StageEvent
 
 LOAD_STAGE = "load"
 _BUG_HINT = "This looks like a fault of Fusescope or torch; the details have the traceback."
@@ -42,7 +42,7 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
 
     spec = parse_source(request.source)  # before the slow imports: a wrong name is told at once
     from compiler.pipeline import compile_model
-    from compiler.region import StageEvent
+    from compiler.stages import StageEvent
 
     try:
         target = resolve(request.target)

@@ -21,8 +21,8 @@ from compiler.inductor.hooks import LaunchFacts
 from compiler.inductor.kernels import InductorKernel, chosen_configs, compile_kernels, kernels_in
 from compiler.inductor.options import parse_config
 from compiler.inductor.run import InductorRegion, InductorRun, inductor_backend
-from compiler.region import OnStage, StageEvent
 from compiler.report import Report, Stage, Target
+from compiler.stages import OnStage, StageEvent
 
 RunOnce = Callable[[Callable[..., Any]], None]
 

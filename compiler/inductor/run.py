@@ -31,8 +31,8 @@ from compiler.inductor.hooks import GraphFacts, watch
 from compiler.inductor.patching import replaced
 from compiler.inductor.patterns import patterns_for
 from compiler.inductor.retarget import on_device, retarget
-from compiler.region import OnStage, StageEvent
 from compiler.report import Target
+from compiler.stages import OnStage, StageEvent
 
 
 @dataclass

@@ -158,7 +158,7 @@ class Ours:
         import torch
 
         from compiler import backend
-        from compiler.region import KernelLibrary
+        from compiler.kernel_library import KernelLibrary
         from compiler.runtime.pool import GraphPool
 
         options: dict[str, Any] = {"cuda_graph": True, "on_graphed_region": self.regions.append}

@@ -64,10 +64,10 @@ class Child:
 
     def search_quietly(self) -> None:
         """Let both compilers' searches for the fastest configuration wait for a quiet GPU."""
-        import compiler.region
+        import compiler.kernel_library
 
         for search in ("tune", "time_padding", "time_bias"):
-            setattr(compiler.region, search, self._quietly(getattr(compiler.region, search)))
+            setattr(compiler.kernel_library, search, self._quietly(getattr(compiler.region, search)))
         try:
             from torch._inductor.runtime.triton_heuristics import CachingAutotuner
         except ImportError:

@@ -71,7 +71,7 @@ def run_case(case: str, mode: str, trained: bool) -> MemoryRow | None:
     import torch
 
     from compiler.backend import Session, default_target, fusescope
-    from compiler.region import KernelLibrary
+    from compiler.kernel_library import KernelLibrary
     from compiler.runtime.modes import prepare
 
     torch._dynamo.reset()

@@ -243,8 +243,8 @@ def _prepare(mode: str, model: Any, inputs: Any, training: bool, row: ModelRow, 
         return prepare(mode, model, inputs, training=training)
     from compiler.backend import Session, default_target, fusescope
     from compiler.dynamo.log import watch_dynamo
+    from compiler.kernel_library import KernelLibrary
     from compiler.planning.schedule import Launch
-    from compiler.region import KernelLibrary
     from compiler.runtime.executable import interpreting
 
     target = default_target()

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
 from compiler.backend import Session, default_target, fusescope  # noqa: E402
-from compiler.region import KernelLibrary  # noqa: E402
+from compiler.kernel_library import KernelLibrary  # noqa: E402
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 

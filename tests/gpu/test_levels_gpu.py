@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 from app.diff import compare  # noqa: E402
 from app.meter import meter  # noqa: E402
 from compiler.codegen.binary import read_binary  # noqa: E402
+from compiler.kernel_library import KernelLibrary  # noqa: E402
 from compiler.pipeline import compile_model  # noqa: E402
-from compiler.region import KernelLibrary  # noqa: E402
 from compiler.targets import resolve  # noqa: E402
 from tests.graphs import compiled, launches  # noqa: E402
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from compiler.backend import Session, default_target, fusescope
 from compiler.ir import Extern
-from compiler.region import KernelLibrary
+from compiler.kernel_library import KernelLibrary
 
 pytestmark = pytest.mark.gpu
 

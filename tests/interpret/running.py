@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from compiler.backend import Session, fusescope
-from compiler.region import KernelLibrary
+from compiler.kernel_library import KernelLibrary
 from tests.graphs import TARGET
 from tests.interpret.checking import generated
 from tests.interpret.programs import Program

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from compiler.backend import Session, fusescope
 from compiler.ir import TensorRef
-from compiler.region import CompiledRegion, KernelLibrary
+from compiler.kernel_library import KernelLibrary
+from compiler.region import CompiledRegion
 from tests.graphs import TARGET
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from compiler.backend import Session, fusescope
 from compiler.codegen.compile import CompiledKernel
 from compiler.ir import Extern, Lazy
+from compiler.kernel_library import KernelLibrary
 from compiler.lowering import registry
 from compiler.lowering.registry import Scope
 from compiler.ops import const, op
 from compiler.options import DEFAULTS
-from compiler.region import KernelLibrary
 from compiler.report import ExternReason
 from tests.graphs import TARGET, launches
 

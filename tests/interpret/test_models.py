@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from compiler.backend import Session, fusescope
-from compiler.region import KernelLibrary
+from compiler.kernel_library import KernelLibrary
 from compiler.verify import verify_model
 from tests.graphs import TARGET, launches
 

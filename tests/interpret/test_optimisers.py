@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from compiler.backend import Session, fusescope
-from compiler.region import KernelLibrary
+from compiler.kernel_library import KernelLibrary
 from tests.graphs import TARGET, launches
 
 optim = torch.optim

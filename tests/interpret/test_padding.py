@@ -12,9 +12,10 @@ from torch import Tensor
 
 from compiler.backend import executable_of
 from compiler.ir import Extern
+from compiler.kernel_library import KernelLibrary
 from compiler.passes.padding import pad_products
 from compiler.passes.products import Choice, Padding, Product
-from compiler.region import CompiledRegion, KernelLibrary, compile_region
+from compiler.region import CompiledRegion, compile_region
 from tests.graphs import TARGET, capture, launches
 
 SLOW = msgspec.structs.replace(TARGET, tflops_fp16=1e-6)  # so that the smallest product is bound by arithmetic

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from compiler.backend import Session
 from compiler.ir import Extern
-from compiler.region import CompiledRegion, KernelLibrary
+from compiler.kernel_library import KernelLibrary
+from compiler.region import CompiledRegion
 from tests.graphs import TARGET, launches
 from tests.interpret.checking import check, generated
 

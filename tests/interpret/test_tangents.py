@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from compiler.backend import Session, fusescope
-from compiler.region import KernelLibrary, tangents_at_the_peak
+from compiler.kernel_library import KernelLibrary
+from compiler.region import tangents_at_the_peak
 from tests.graphs import TARGET
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo", "few_bytes_count")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from compiler.backend import Session, fusescope
-from compiler.region import KernelLibrary
+from compiler.kernel_library import KernelLibrary
 from tests.graphs import TARGET
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")

@@ -13,8 +13,8 @@ from torch import Tensor, fx
 
 from compiler.backend import Session, default_target, fusescope
 from compiler.errors import CompileError
+from compiler.kernel_library import KernelLibrary
 from compiler.planning.schedule import Launch
-from compiler.region import KernelLibrary
 from tests.ops.cases import Call, Case, call_of
 from tests.ops.judging import alias_difference, difference, statistics_difference, stride_difference
 from tests.ops.tables import unset_outputs

@@ -55,8 +55,8 @@ def run_unit(request: dict[str, Any], device: str, samples: int, answers: TextIO
     where that was all, and how many are left.
     """
     from compiler.backend import default_target
+    from compiler.kernel_library import KernelLibrary
     from compiler.options import parse_options
-    from compiler.region import KernelLibrary
     from tests.ops.cases import cases_of, operators
     from tests.ops.running import Outcome, gpu_works, run_case
     from tests.ops.tables import check_of
