@@ -335,6 +335,7 @@ class MainWindow(QMainWindow):
 
     def close_document(self, document: Document | None) -> None:
         """Close a report, asking about what is not saved."""
+        self._keep_samples()
         if document is None or not self.session.close_document(document) or self.session.current is not None:
             return
         self._stop_preparing()
@@ -374,6 +375,10 @@ class MainWindow(QMainWindow):
         """Whether something is on its way to be shown."""
         is_read = self.session.is_opening or self.traces.is_reading or self.compile_control.is_busy
         return is_read or self._preparing is not None or self._when_made is not None
+
+    def _keep_samples(self) -> None:
+        if self._panels is not None:
+            self._panels.run.keep_samples()
 
     def _stop_preparing(self) -> None:
         self._when_made = None
@@ -506,6 +511,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes, remember the arrangement, end the worker."""
+        self._keep_samples()
         if not self.session.may_leave():
             event.ignore()
             return

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from compiler.report import Measurement, Percentiles, Report
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import MakeWindow, is_seen
+from tests.gui.conftest import Answers, MakeWindow, is_seen
 from tests.gui.window_worker import LEVELS
 from views.look.theme import light
 from views.run.panel import RunPanel
@@ -256,6 +256,32 @@ def test_a_run_that_ends_before_its_end_keeps_what_came(make_window: MakeWindow,
     if fault == "killed":
         qtbot.waitUntil(lambda: "recorded iterations" in run.state_text, timeout=5_000)
     assert not run.is_running
+
+
+@pytest.mark.parametrize("closes", ["window", "report"])
+def test_closing_in_the_midst_of_a_run_asks_about_what_came(
+    make_window: MakeWindow, qtbot: QtBot, answers: Answers, closes: str
+) -> None:
+    window = make_window(gpu=True)
+    with qtbot.waitSignal(window.report_shown, timeout=30_000):
+        qtbot.mouseClick(window.start_page.gallery.findChild(Card, "example:relu_add_mul"), LEFT)
+    report, run = window.session.report, window.workspace.panels.run
+    window.session.discard_changes()
+    qtbot.waitUntil(lambda: is_seen(run.plot), timeout=20_000)
+    qtbot.mouseClick(run.start_button, LEFT)
+    qtbot.waitUntil(lambda: bool(run.record.rows()), timeout=10_000)
+    answers.leave = "cancel"
+    if closes == "window":
+        window.close()
+    else:
+        qtbot.keyClick(window, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
+    assert answers.asked == ["example:relu_add_mul"]
+    assert [m.mode for m in report.measurements] == ["compiled"]
+    assert report.measurements[0].iterations > 0
+    assert run.is_running, "the user stays, and it goes on"
+    qtbot.mouseClick(run.start_button, LEFT)
+    qtbot.waitUntil(lambda: bool(report.traces), timeout=10_000)
+    assert [m.mode for m in report.measurements] == ["compiled"], "the run's own record takes its place"
 
 
 def test_percentiles_and_speedups() -> None:

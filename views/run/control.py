@@ -140,22 +140,31 @@ class RunControl(QObject):
             self._loaded = False
             self._choose()
 
+    def keep_samples(self) -> None:
+        """Runs may be about to be closed: what has come of them is put into their reports, to be asked about."""
+        for run in self._runs.values():
+            self._keep(run)
+
     def _keep_what_came(self, run: _Run) -> None:
-        """A run has ended without its records: make them of the samples, where no longer one is there already."""
+        """A run has ended without its records: they are made of its samples."""
+        if count := self._keep(run):
+            text = f"The run's {fmt.plural(count, 'iteration')} until then are kept."
+            self.message.emit(Message("info", text, "None of them was traced, so the timeline lacks them."))
+            self._show_ended(run)
+
+    def _keep(self, run: _Run) -> int:
+        """Make records of a run's samples where no longer one is there already; how many iterations that adds."""
         known = {(m.mode, m.gpu): m.iterations for m in run.report.measurements}
         came = [
             made
             for made in run.record.measurements(run.report.target.title, run.since)
             if made.mode not in run.measured and made.iterations > known.get((made.mode, made.gpu), 0)
         ]
-        if not came:
-            return
         for made in came:
             keep_measured(run.report, Measured(0, made))
-        self.measured.emit(run.report)
-        text = f"The run's {fmt.plural(sum(made.iterations for made in came), 'iteration')} until then are kept."
-        self.message.emit(Message("info", text, "None of them was traced, so the timeline lacks them."))
-        self._show_ended(run)
+        if came:
+            self.measured.emit(run.report)
+        return sum(made.iterations for made in came)
 
     def _show_ended(self, run: _Run) -> None:
         if run.report is self._report:
