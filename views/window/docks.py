@@ -108,10 +108,13 @@ class Docks:
         if not self._shown:
             self._state = b""
             return
+        layout = self._window.layout()
+        layout.setEnabled(False)  # else the window arranges everything after each of them
         for dock, area in self._areas.items():
             dock.setFloating(False)
             self._window.addDockWidget(area, dock)
             dock.show()
+        layout.setEnabled(True)
         self.default_sizes()
 
     def toggle_large(self) -> None:
