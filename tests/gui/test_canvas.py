@@ -24,6 +24,7 @@ from views.canvas.canvas import GraphCanvas
 from views.canvas.minimap import Minimap
 from views.canvas.painting import ScenePainter
 from views.canvas.palette import CanvasPalette
+from views.canvas.primitives import ShapeBuffer
 from views.canvas.scene import Scene
 from views.graph.panel import GraphPanel
 from views.look import theme
@@ -221,6 +222,53 @@ def test_panning_leaves_no_seam_on_dense_screens(qtbot: QtBot, region: Region, r
         camera = camera.panned(dx, dy)
         panned, used = drawn(layer, camera)
     assert _difference(panned, drawn(BaseLayer(), used)[0]) == 0
+
+
+@pytest.mark.parametrize("names", [5, 500])
+def test_every_selected_node_in_sight_is_marked(canvas: GraphCanvas, names: int) -> None:
+    """Few of them one by one, many at once."""
+    scene = canvas.scene
+    chosen = [node.name for node in scene.nodes[:names]]
+    canvas.move_to(fitted(scene.bounds, canvas.viewport().width(), canvas.viewport().height()))
+    canvas.select_nodes(set(chosen))
+    QApplication.processEvents()
+    image = canvas.viewport().grab().toImage()
+    wanted = canvas.canvas_palette.selection
+
+    def is_marked(name: str) -> bool:
+        left, top, _, height = scene.locate(name)
+        x, y = canvas.camera.to_view(left, top + height / 2)
+        near = [image.pixelColor(round(x) + dx, round(y) + dy) for dx in range(-2, 3) for dy in range(-2, 3)]
+        return any(abs(c.red() - wanted.red()) + abs(c.blue() - wanted.blue()) < 60 for c in near)
+
+    assert all(map(is_marked, chosen))
+
+
+def test_rectangles_of_many_names_are_those_of_each(canvas: GraphCanvas, region: Region) -> None:
+    scene = canvas.scene
+    names = [region.nodes[4].name, region.groups[2].name, region.extern_calls[0].name, region.nodes[9].name]
+    found = {tuple(rect) for rect in scene.rects_of([*names, "nobody"]).tolist()}
+    assert found == {scene.locate(name) for name in names}
+    assert scene.rects_of([]).shape == (0, 4)
+
+
+def test_what_is_in_sight_and_large_enough(canvas: GraphCanvas, region: Region) -> None:
+    first, last = region.nodes[3].name, region.nodes[-1].name
+    canvas.move_to(Camera().centred(*canvas.scene.locate(first)[:2], 800, 600, 1.0))
+    assert canvas.shows([first])
+    assert not canvas.shows([first, last])
+    canvas.move_to(fitted(canvas.scene.bounds, canvas.viewport().width(), canvas.viewport().height()))
+    assert not canvas.shows([first]), "too small to read"
+
+
+def test_shapes_stay_where_they_are_when_more_are_needed() -> None:
+    buffer, few = ShapeBuffer(QRectF), np.arange(40.0).reshape(10, 4)
+    before = buffer.fill(few)
+    many = np.arange(4000.0).reshape(1000, 4)
+    after = buffer.fill(many)
+    assert [(r.x(), r.y(), r.width(), r.height()) for r in after] == list(map(tuple, many.tolist()))
+    assert after[7] is before[7]
+    assert [r.height() for r in buffer.fill(few)] == few[:, 3].tolist()
 
 
 def test_detail_grows_with_the_scale(qtbot: QtBot, canvas: GraphCanvas, region: Region) -> None:

@@ -219,11 +219,10 @@ class GraphCanvas(CanvasView):
 
     def center_on_all(self, names: Iterable[str]) -> None:
         """Glides to where all of some nodes or groups are in sight, no nearer than they are read well."""
-        rects = [rect for name in names if self._scene is not None and (rect := self._scene.locate(name))]
-        if not rects:
+        if self._scene is None or not len(rects := self._scene.rects_of(names)):
             return
-        left, top = min(rect[0] for rect in rects), min(rect[1] for rect in rects)
-        right, bottom = max(rect[0] + rect[2] for rect in rects), max(rect[1] + rect[3] for rect in rects)
+        left, top = rects[:, :2].min(axis=0).tolist()
+        right, bottom = (rects[:, :2] + rects[:, 2:]).max(axis=0).tolist()
         whole = self._fitted((left, top, right - left, bottom - top))
         scale = min(whole.scale, self._camera.scale if self._is_readable else _NEAR * self._text_scale)
         middle = (left + right) / 2, (top + bottom) / 2
@@ -526,9 +525,11 @@ class GraphCanvas(CanvasView):
 
     def shows(self, names: Iterable[str]) -> bool:
         """Whether all of some nodes or boxes are in sight and large enough to read."""
-        view = self.view_bounds()
-        rects = [rect for name in names if self._scene is not None and (rect := self._scene.locate(name))]
-        return self._is_readable and all(view.contains(QRectF(*rect)) for rect in rects)
+        if self._scene is None or not self._is_readable:
+            return False
+        rects, (left, top, right, bottom) = self._scene.rects_of(names), self.view_bounds().getCoords()
+        ends = rects[:, :2] + rects[:, 2:]
+        return bool((rects[:, :2] >= (left, top)).all() and (ends <= (right, bottom)).all())
 
 
 def make_scene(region: Region, layout: GraphLayout) -> Scene:

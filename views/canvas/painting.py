@@ -32,6 +32,7 @@ _ROUND_NODE, _ROUND_GROUP = 6.0, 10.0
 _FAR_TITLE_PX = 9.0
 _ARROW, _ARROW_HALF = 6.0, 3.2  # length and half width of arrow heads
 _MOST_ROUND = 2500  # boxes a frame drawn one by one
+_MOST_OUTLINED = 400  # nodes that are marked with round corners: of more in sight, each is small
 
 # Width of an edge by how many values it bundles: at least, below, pixels at scale 1.
 _BUNDLES = ((0, 2, 1.2), (2, 4, 2.2), (4, 8, 3.2), (8, 16, 4.4), (16, 1 << 30, 6.0))
@@ -433,6 +434,12 @@ class ScenePainter:
 
     def _outline(self, painter: QPainter, nodes: Indices, color: QColor, width: float, scale: float) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
+        if len(nodes) > _MOST_OUTLINED:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+            painter.setPen(_pen(color, 0.0))
+            painter.drawRects(self._rects.fill(self.scene.node_rect[nodes]))
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+            return
         painter.setPen(_pen(color, max(width, width * min(max(scale / SCALE_TEXT, 0.45), 1.0) / scale)))
         style = self.scene.layout.node_style
         for node in nodes:

@@ -14,6 +14,7 @@ from PySide6.QtCore import QLineF, QRectF
 from shiboken6 import Shiboken
 
 Shape = TypeVar("Shape", QRectF, QLineF)
+_BLOCK = 256
 
 
 class ShapeBuffer(Generic[Shape]):
@@ -24,17 +25,22 @@ class ShapeBuffer(Generic[Shape]):
 
     def __init__(self, kind: type[Shape]) -> None:
         self._kind: type[Shape] = kind
-        self._rows: NDArray[np.float64] = np.zeros((0, 4))
+        self._blocks: list[NDArray[np.float64]] = []  # of _BLOCK rows each: an object stays where its row is
         self._objects: list[Shape] = []
 
     def fill(self, values: NDArray[np.floating[Any]]) -> list[Shape]:
         """Objects with the given (n, 4) numbers; valid until the next call."""
         count = len(values)
-        if count > len(self._objects):
-            capacity = max(count, 2 * len(self._objects), 256)
-            self._rows = np.zeros((capacity, 4))
-            address, size = self._rows.ctypes.data, 4 * self._rows.itemsize
-            wrapped = [Shiboken.wrapInstance(address + i * size, self._kind) for i in range(capacity)]
-            self._objects = cast(list[Shape], wrapped)
-        self._rows[:count] = values
+        while count > len(self._objects):
+            self._grow()
+        for first, rows in zip(range(0, count, _BLOCK), self._blocks, strict=False):
+            part = values[first : first + _BLOCK]
+            rows[: len(part)] = part
         return self._objects[:count]
+
+    def _grow(self) -> None:
+        rows = np.zeros((_BLOCK, 4))
+        address, size = rows.ctypes.data, 4 * rows.itemsize
+        wrapped = [Shiboken.wrapInstance(address + i * size, self._kind) for i in range(_BLOCK)]
+        self._blocks.append(rows)
+        self._objects += cast(list[Shape], wrapped)

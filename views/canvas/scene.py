@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -241,7 +242,8 @@ class Scene:
     @cached_property
     def reads(self) -> list[list[int]]:
         """What each node reads."""
-        return [self.producers(node) for node in range(len(self.nodes))]
+        index = self.index
+        return [[index[name] for name in node.inputs if name in index] for node in self.nodes]
 
     def pieces_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Indices of the pieces of some edges, each once."""
@@ -277,6 +279,13 @@ class Scene:
         if call is not None and call.nodes and call.nodes[0] in self.index:
             return _as_tuple(self.node_rect[self.index[call.nodes[0]]])
         return None
+
+    def rects_of(self, names: Iterable[str]) -> NDArray[np.float32]:
+        """The rectangles (n, 4) of some nodes, groups and extern calls; unknown names have none."""
+        names = set(names)
+        nodes = self.node_rect[[self.index[name] for name in names & self.index.keys()]]
+        others = [rect for name in names - self.index.keys() if (rect := self.locate(name)) is not None]
+        return np.concatenate([nodes, np.array(others, np.float32).reshape(-1, 4)])
 
     def edge_label(self, node: int) -> str:
         """What an edge carries: shape and dtype of a node's first output."""

@@ -163,8 +163,7 @@ class Inspector(QWidget):
 
     def _is_pair(self, index: RegionIndex, selection: Selection) -> bool:
         """Whether two nodes of different units are selected."""
-        units = {index.unit_of(name) for name in selection.nodes} - {""}
-        return len(units) == len(selection.nodes) == 2
+        return len(selection.nodes) == 2 and len({index.unit_of(name) for name in selection.nodes} - {""}) == 2
 
     def _turn(self) -> None:
         """The facts in turns of their own: with the rest of a selection they would take more than a frame."""

@@ -107,7 +107,8 @@ class RegionIndex:
 
     def unit_of(self, node: str) -> str:
         """The unit that computes ``node``, or "" for inputs and outputs."""
-        return next(iter(self.units_of.get(node, ())), "")
+        units = self.units_of.get(node)
+        return units[0] if units else ""
 
     def kernel_of(self, unit: str) -> Kernel | None:
         """The kernel of a group; None for extern calls and unknown names."""
