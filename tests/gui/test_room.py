@@ -20,6 +20,7 @@ from views.cuda_graph.panel import CudaGraphPanel, headline
 from views.look.theme import light
 from views.selection.index import RegionIndex
 from views.tables.data_table import Column, DataTable, Record
+from views.tables.sort_header import SortHeader
 from views.tables.widths import shared_widths
 from views.widgets.basic import ElidedLabel
 from views.widgets.empty import Empty
@@ -354,3 +355,24 @@ def test_a_stage_s_text_has_no_empty_lines(make_window: MakeWindow, qtbot: QtBot
         QApplication.processEvents()
         text = panels.stages.text
         assert text.height() - text.heightForWidth(text.width()) in range(6)
+
+
+@pytest.mark.parametrize(("column", "side"), [(0, 1), (1, -1)])
+def test_the_sign_of_sorting_stands_beside_the_title(qtbot: QtBot, column: int, side: int) -> None:
+    table = DataTable("t", [Column("Name", 160), Column("Time", 160, True)])
+    qtbot.addWidget(table)
+    table.set_records([Record(("a", "1"), ("a", 1)), Record(("b", "2"), ("b", 2))])
+    table.resize(340, 200)
+    table.show()
+    header = table.horizontalHeader()
+    assert isinstance(header, SortHeader)
+    at = QPoint(header.sectionViewportPosition(column) + header.sectionSize(column) // 2, 9)
+    qtbot.mouseClick(header.viewport(), LEFT, pos=at)
+    assert header.sortIndicatorSection() == column
+    rect = QRect(header.sectionViewportPosition(column), 0, header.sectionSize(column), header.height())
+    sign = header.sign_at(rect, column)
+    width = header.fontMetrics().horizontalAdvance(("Name", "Time")[column])
+    title = rect.left() + 5 + width if side > 0 else rect.right() - 5 - width
+    assert 4 < side * (sign.x() - title) < 14, "before a figure's, after a text's"
+    narrow = header.sign_at(QRect(0, 0, 30, 24), column)
+    assert 0 < narrow.x() < 30

@@ -67,7 +67,6 @@ def stylesheet(theme: Theme) -> str:
     t["handle"] = mix(theme.surface, theme.muted, 0.35).name()
     t["handle_hover"] = mix(theme.surface, theme.muted, 0.6).name()
     t["chevron"] = resource("themes", theme.name, "chevron-down.svg").as_posix()
-    t["chevron_up"] = resource("themes", theme.name, "chevron-up.svg").as_posix()
     t["chevron_right"] = resource("themes", theme.name, "chevron-right.svg").as_posix()
     t["clear"] = resource("themes", theme.name, "clear.svg").as_posix()
     t["check"] = resource("themes", theme.name, "check.svg").as_posix()

@@ -111,19 +111,18 @@ def memory_text(memory: Memory, index: RegionIndex) -> str:
     if not len(live):
         return "This region keeps no intermediate buffers."
     saved = sum(1 for buffer in memory.buffers if buffer.saved)
-    made = fmt.plural(len(memory.buffers) - saved, "buffer") + (f" and {saved} saved by the forward" if saved else "")
+    made = f"{fmt.plural(len(memory.buffers) - saved, 'buffer')} of the region's own"
+    made += f" and {fmt.count(saved)} saved by the forward" if saved else ""
     reused = sum(1 for buffer in memory.buffers if buffer.reuses)
-    taken = f"{fmt.count(reused)} of them take" if reused > 1 else "one of them takes" if reused else "none takes"
+    taken = f", {fmt.count(reused)} in the storage of an earlier one" if reused else ""
     step = int(live.argmax())
-    peak = int(live[step])
     there = live_at(memory, step)
     largest = ", ".join(f"{buffer.node} ({fmt.size(buffer.bytes)})" for buffer in there[:3])
     more = f" and {len(there) - 3} more" if len(there) > 3 else ""
     return (
-        f"Planned, without parameters and inputs: peak {fmt.size(memory.peak_bytes)} for {made}, "
-        f"{fmt.size(memory.total_bytes)} without reuse; {taken} "
-        f"over the storage of an earlier one. At the peak, step {step} ({step_name(index, step)}), "
-        f"{fmt.size(peak)} is live: {largest}{more}.{order_text(memory)}"
+        f"Planned peak {fmt.size(memory.peak_bytes)}, {fmt.size(memory.total_bytes)} without reuse: {made}{taken}. "
+        f"At the peak, step {step} ({step_name(index, step)}), {fmt.size(int(live[step]))}: {largest}{more}."
+        f"{order_text(memory)}"
     )
 
 
@@ -132,7 +131,7 @@ def order_text(memory: Memory) -> str:
     if memory.order is None:
         return ""
     if memory.order is MemoryOrder.CAPTURED:
-        return " The steps run in the captured order: of the others that were tried, none has a lower peak."
+        return " No other order that was tried has a lower peak than the captured order."
     how = {
         MemoryOrder.FORWARD: "from the front, always what leaves the least memory behind",
         MemoryOrder.BACKWARD: "from the back, always what needs the least memory kept for it",

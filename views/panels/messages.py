@@ -12,7 +12,7 @@ from views.widgets.basic import as_panel, label, push_button
 from views.widgets.empty import Empty
 from views.window.message_bar import Message
 
-_NONE = "No messages yet."
+_NONE = "No messages yet. What the window tells of compilations, files and runs is kept here."
 
 
 class MessagesPanel(QScrollArea):

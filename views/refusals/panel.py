@@ -21,6 +21,7 @@ from views.look import format as fmt
 from views.look.sizes import px
 from views.look.theme import Theme
 from views.refusals.model import BYTES, RefusalsModel
+from views.tables.sort_header import SortHeader
 from views.tables.table_menu import add_table_menu
 from views.widgets.basic import as_panel, label
 from views.widgets.empty import Empty
@@ -30,6 +31,7 @@ _LEAST, _BYTES, _REGION = 200, 96, 220  # pixels: pairs and reasons at least, by
 _INDENT, _PAD = 46, 18  # before a pair, around every text
 _LEAST_REGION = 70  # pixels, with its title
 _ROW = 26  # pixels
+_HEADER_PAD = 8  # pixels beside a title, as in the stylesheet
 _WHY, _REGIONS = 2, 3  # columns
 _NOTHING = "Nothing was kept apart: the compiler refused no fusion of neighbours."
 _NO_MATCH = "No refusal is left by the words above and by the filters."
@@ -102,6 +104,7 @@ class RefusalsPanel(QWidget):
         self.tree.setAlternatingRowColors(False)
         self.tree.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.tree.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.tree.setHeader(SortHeader(self.tree, _HEADER_PAD))
         self.tree.setSortingEnabled(True)
         header = self.tree.header()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)

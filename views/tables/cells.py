@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 
 from views.look.theme import mix
 from views.tables.record_model import STAND_OFF, RecordModel, Swatch, side
+from views.tables.sort_header import SIGN
 
 _PAD = 5
 _SWATCH, _AFTER_SWATCH = 10, 8
@@ -75,8 +76,8 @@ class RecordCells(QStyledItemDelegate):
             found = [re.sub(r"\d", "8", text) for text in found]  # another of so many digits may be wider
         begin = _SWATCH + _AFTER_SWATCH if number == self._swatch_column else 0
         begin += metrics.horizontalAdvance(STAND_OFF) if self._model.stands_off[number] else 0
-        texts = (*found, self._model.columns[number].title)
-        return begin + max(metrics.horizontalAdvance(text) for text in texts) + 2 * _PAD + 2
+        title = metrics.horizontalAdvance(self._model.columns[number].title) + SIGN
+        return begin + max(title, *(metrics.horizontalAdvance(text) for text in found)) + 2 * _PAD + 2
 
     def hover(self, row: int) -> None:
         """Light another row; -1 is none."""

@@ -11,9 +11,11 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 from views.look.sizes import px
 from views.tables.cells import RecordCells
 from views.tables.record_model import Column, Record, RecordModel, Swatch
+from views.tables.sort_header import SortHeader
 from views.tables.table_menu import add_table_menu, csv_text
 from views.tables.widths import LEAST, shared_widths
 
+HEADER_PAD = 5  # pixels beside a title, as in the stylesheet
 __all__ = ["Column", "DataTable", "Record", "Swatch"]
 
 
@@ -37,6 +39,7 @@ class DataTable(QTableView):
         self._cells = RecordCells(self, self.records, swatch_column)
         self.setMouseTracking(True)
         self.setAccessibleName(name)
+        self.setHorizontalHeader(SortHeader(self, HEADER_PAD))
         self.setSortingEnabled(True)
         self.setShowGrid(False)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
