@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from compiler.dynamo.messages import advice, parse_error
 from compiler.errors import CompileError, TracingError, sentence
@@ -74,84 +74,87 @@ def compile_model(
     Raises:
         CompileError: a stage could not do its work; the message is one sentence.
     """
+    if compiler not in _COMPILERS:
+        hint = f"The compilers are {' and '.join(_COMPILERS)}."
+        raise CompileError(f"There is no compiler {compiler!r}", hint=hint, stage="capture")
+    listen = on_stage or (lambda event: None)
+    job = _Job(source, target, training, dynamic, dict(options or {}), dict(files or {}), listen)
+    return _COMPILERS[compiler](model, tuple(inputs), job)
+
+
+class _Job(NamedTuple):
+    """What ``compile_model`` was asked, but for the model."""
+
+    source: str
+    target: Target
+    training: bool
+    dynamic: bool
+    options: dict[str, str]
+    files: dict[str, str]
+    on_stage: OnStage
+
+
+def _with_fusescope(model: Any, inputs: tuple[Any, ...], job: _Job) -> Compilation:
     import torch
 
-    if compiler == "inductor":
-        return _with_inductor(
-            model, tuple(inputs), source, target, training, dynamic, dict(options or {}), on_stage, dict(files or {})
-        )
-    if compiler != "fusescope":
-        raise CompileError(
-            f"There is no compiler {compiler!r}", hint="The compilers are fusescope and inductor.", stage="capture"
-        )
     from compiler.backend import Session, fusescope
     from compiler.dynamo.log import watch_dynamo
     from compiler.kernel_library import KernelLibrary
     from compiler.runtime.executable import interpreting
 
-    notify = on_stage or (lambda event: None)
-    chosen = parse_options(options or {})
+    chosen = parse_options(job.options)
     torch._dynamo.reset()
-    model, args = _placed(model, tuple(inputs), target)
-    library = KernelLibrary(target, binaries=not interpreting(), texts=True, options=chosen)
-    notify(StageEvent("capture", "", 0.0))
+    model, inputs = _placed(model, inputs, job.target)
+    library = KernelLibrary(job.target, binaries=not interpreting(), texts=True, options=chosen)
+    job.on_stage(StageEvent("capture", "", 0.0))
     start = time.perf_counter()
     with watch_dynamo() as dynamo:
-        session = Session(target, library, on_stage=on_stage, dynamo=dynamo)
+        session = Session(job.target, library, on_stage=job.on_stage, dynamo=dynamo)
         compiled = torch.compile(
             model,
             backend=lambda gm, example: fusescope(gm, example, options={"session": session}),
-            dynamic=dynamic or None,
+            dynamic=job.dynamic or None,
         )
-        run_once(compiled, args, training)
-    spent = sum(stage.ms for region in session.regions for stage in region.stages)
-    capture_ms = max((time.perf_counter() - start) * 1e3 - spent, 0.0)
+        run_once(compiled, inputs, job.training)
+    stages = [stage for region in session.regions for stage in region.stages]
+    capture_ms = max((time.perf_counter() - start) * 1e3 - sum(stage.ms for stage in stages), 0.0)
     if not session.regions:
         raise _nothing_captured(dynamo.graph_breaks)
-    notify(StageEvent("capture", "", 0.95, capture_ms))
-    notify(StageEvent("report", "", 0.95))
+    job.on_stage(StageEvent("capture", "", 0.95, capture_ms))
+    job.on_stage(StageEvent("report", "", 0.95))
     start = time.perf_counter()
-    report = fusescope_report(session, dynamo, source, training, dict(options or {}), dict(files or {}))
+    report = fusescope_report(session, dynamo, job.source, job.training, job.options, job.files)
     report_ms = (time.perf_counter() - start) * 1e3
-    stages = [Stage("capture", capture_ms)]
-    stages += [stage for region in session.regions for stage in region.stages]
-    report.stages = [*stages, Stage("report", report_ms)]
-    notify(StageEvent("report", "", 1.0, report_ms))
-    return Compilation(report, compiled, model, args, session.observer, dict(options or {}), dynamic)
+    report.stages = [Stage("capture", capture_ms), *stages, Stage("report", report_ms)]
+    job.on_stage(StageEvent("report", "", 1.0, report_ms))
+    return Compilation(report, compiled, model, inputs, session.observer, job.options, job.dynamic)
 
 
-def _with_inductor(
-    model: Any,
-    inputs: tuple[Any, ...],
-    source: str,
-    target: Target,
-    training: bool,
-    dynamic: bool,
-    options: dict[str, str],
-    on_stage: OnStage | None,
-    files: dict[str, str],
-) -> Compilation:
+def _with_inductor(model: Any, inputs: tuple[Any, ...], job: _Job) -> Compilation:
     import torch
 
     from compiler.inductor.compile import compile_with_inductor
 
     torch._dynamo.reset()
-    model, inputs = _placed(model, inputs, target)
+    model, inputs = _placed(model, inputs, job.target)
     report, compiled = compile_with_inductor(
         model,
-        lambda call: run_once(call, inputs, training),
-        source=source,
-        target=target,
-        training=training,
-        dynamic=dynamic,
-        options=options,
-        files=files,
+        lambda call: run_once(call, inputs, job.training),
+        source=job.source,
+        target=job.target,
+        training=job.training,
+        dynamic=job.dynamic,
+        options=job.options,
+        files=job.files,
         versions=versions(),
-        on_stage=on_stage or (lambda event: None),
+        on_stage=job.on_stage,
     )
     if not report.regions:
         raise _nothing_captured(report.graph_breaks)
     return Compilation(report, compiled, model, inputs)
+
+
+_COMPILERS = {"fusescope": _with_fusescope, "inductor": _with_inductor}
 
 
 def _nothing_captured(breaks: Sequence[GraphBreak]) -> CompileError:
@@ -230,11 +233,8 @@ def fusescope_report(
     session: Any, dynamo: Any, source: str, training: bool, options: dict[str, str], files: dict[str, str]
 ) -> Report:
     """The report of all that ``session`` (``backend.Session``) collected; ``dynamo`` are the facts of its capture."""
-    import torch
-
     from compiler.describe import describe_kernels, describe_region
 
-    regions = [describe_region(region, session.library) for region in session.regions]
     report = Report(
         compiler="fusescope",
         source=source,
@@ -242,7 +242,7 @@ def fusescope_report(
         versions=versions(),
         options=options,
         training=training,
-        regions=regions,
+        regions=[describe_region(region, session.library) for region in session.regions],
         kernels=describe_kernels(session.regions, session.library, session.target),
         graph_breaks=dynamo.graph_breaks,
         guards=dynamo.guards,
@@ -250,29 +250,28 @@ def fusescope_report(
         sources=files,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
-    report.notes += [
-        f"Region {region.name} runs in eager, as the option fallback=eager has it: {region.fallback}."
-        for region in session.regions
-        if region.fallback is not None
-    ]
-    sizes = {symbol: value for region in regions for symbol, value in region.sizes.items()}
+    report.notes = list(_notes(session, report))
+    return report
+
+
+def _notes(session: Any, report: Report) -> Iterator[str]:
+    """What whoever reads the report has to know of it, a sentence each."""
+    import torch
+
+    for region in session.regions:
+        if region.fallback is not None:
+            yield f"Region {region.name} runs in eager, as the option fallback=eager has it: {region.fallback}."
+    sizes = {symbol: value for region in report.regions for symbol, value in region.sizes.items()}
     if sizes:
         example = ", ".join(f"{symbol} = {value}" for symbol, value in sizes.items())
-        report.notes.append(
-            f"Sizes are symbolic and the program serves all of them; bytes, flops, grids and times are for {example}."
-        )
-    report.notes += [
-        f"Region {name} is compiled anew for every combination of sizes: {reason}."
-        for name, reason in session.specialized.items()
-    ]
-    failed = [k.name for k in report.kernels if k.error]
+        yield f"Sizes are symbolic and the program serves all of them; bytes, flops, grids and times are for {example}."
+    for name, reason in session.specialized.items():
+        yield f"Region {name} is compiled anew for every combination of sizes: {reason}."
+    failed = sum(bool(kernel.error) for kernel in report.kernels)
     if failed:
-        report.notes.append(
-            f"{len(failed)} kernels did not compile for {session.target.name}; their regions run as captured."
-        )
+        yield f"{failed} kernels did not compile for {session.target.name}; their regions run as captured."
     if not torch.cuda.is_available() and not session.target.local:
-        report.notes.append(f"Compiled for {session.target.title} on a machine without that GPU; nothing was measured.")
-    return report
+        yield f"Compiled for {session.target.title} on a machine without that GPU; nothing was measured."
 
 
 def versions() -> dict[str, str]:
