@@ -42,14 +42,14 @@ def panel(qtbot: QtBot, report: Report) -> GraphPanel:
     return made
 
 
-def tree_of(panel: GraphPanel) -> QAccessibleInterface:
+def list_of(panel: GraphPanel) -> QAccessibleInterface:
     return QAccessible.queryAccessibleInterface(panel.canvas)
 
 
 def items(panel: GraphPanel) -> list[QAccessibleInterface]:
-    tree = tree_of(panel)
-    children = [tree.child(place) for place in range(tree.childCount())]
-    return [child for child in children if child.role() == QAccessible.Role.TreeItem]
+    found = list_of(panel)
+    children = [found.child(place) for place in range(found.childCount())]
+    return [child for child in children if child.role() == QAccessible.Role.ListItem]
 
 
 def at_rest(qtbot: QtBot, panel: GraphPanel) -> None:
@@ -57,23 +57,23 @@ def at_rest(qtbot: QtBot, panel: GraphPanel) -> None:
 
 
 def test_keys_move_the_item(panel: GraphPanel, qtbot: QtBot, report: Report) -> None:
-    tree = tree_of(panel)
-    assert tree.role() == QAccessible.Role.Tree
+    found = list_of(panel)
+    assert found.role() == QAccessible.Role.List
     assert items(panel) == []
     QTest.keyClick(panel.canvas, KEY.Key_Home)
     at_rest(qtbot, panel)
     (first,) = items(panel)
     node = next(node for node in report.regions[0].nodes if node.name == first.text(NAME))
     assert first.text(DESCRIPTION).startswith(f"{node.op}, ")
-    assert tree.text(DESCRIPTION) == f"{first.text(NAME)}, {first.text(DESCRIPTION)}"
+    assert found.text(DESCRIPTION) == f"{first.text(NAME)}, {first.text(DESCRIPTION)}"
     assert (first.state().selected, first.state().focused, first.state().expandable) == (1, 1, 0)
-    assert tree.focusChild().text(NAME) == first.text(NAME)
+    assert found.focusChild().text(NAME) == first.text(NAME)
     assert first.parent().object() is panel.canvas
     place = first.rect()
     viewport = panel.canvas.viewport()
     on_screen = QRect(viewport.mapToGlobal(viewport.rect().topLeft()), viewport.size())
     assert on_screen.contains(place)
-    assert tree.childAt(place.center().x(), place.center().y()).text(NAME) == first.text(NAME)
+    assert found.childAt(place.center().x(), place.center().y()).text(NAME) == first.text(NAME)
     assert (place.center() - on_screen.topLeft() - panel.canvas.view_position(node.name)).manhattanLength() <= 2
     number = QAccessible.uniqueId(first)
     QTest.keyClick(panel.canvas, KEY.Key_Down)
@@ -83,7 +83,7 @@ def test_keys_move_the_item(panel: GraphPanel, qtbot: QtBot, report: Report) -> 
     QTest.keyClick(panel.canvas, KEY.Key_U)
     assert items(panel) == [], "of many none is the one"
     QTest.keyClick(panel.canvas, KEY.Key_Escape)
-    assert tree.text(DESCRIPTION).endswith("Arrow keys follow edges."), "nothing is selected any more"
+    assert found.text(DESCRIPTION).endswith("Arrow keys follow edges."), "nothing is selected any more"
 
 
 def test_boxes_are_collapsed_and_expanded(panel: GraphPanel, qtbot: QtBot) -> None:
@@ -128,8 +128,8 @@ def test_events_tell_where_the_focus_is(
 
 
 def test_what_lies_over_the_graph_is_found_too(panel: GraphPanel) -> None:
-    tree = tree_of(panel)
-    names = [tree.child(place).text(NAME) for place in range(tree.childCount())]
+    found = list_of(panel)
+    names = [found.child(place).text(NAME) for place in range(found.childCount())]
     assert QAccessible.queryAccessibleInterface(panel.minimap).text(NAME) in names
 
 

@@ -1,7 +1,8 @@
-"""What screen readers are told of the graph: a tree with the selected node or box as an item, which has the focus.
+"""What screen readers are told of the graph: a list with the selected node or box as its item, which has the focus.
 
 A graph has up to tens of thousands of nodes, of which only the selected one is an object of its own. Each selection
-makes another object: readers pass over the focus of one that they have read already.
+makes another object: readers pass over the focus of one that they have read already. An item of a tree would be a cell
+of a table to readers on Linux, and they would ask for its row.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ class _Item(QAccessibleInterface):
         return place.toRect().translated(viewport.mapToGlobal(viewport.rect().topLeft()))
 
     def role(self) -> QAccessible.Role:
-        return QAccessible.Role.TreeItem
+        return QAccessible.Role.ListItem
 
     def state(self) -> QAccessible.State:
         """Selected, focused with the canvas; a box of a hierarchy is expanded or collapsed."""
@@ -162,11 +163,11 @@ class _Item(QAccessibleInterface):
         return state
 
 
-class _Tree(QAccessibleWidget):
+class _List(QAccessibleWidget):
     """The canvas, whose widgets (overview, legend) come before the item."""
 
     def __init__(self, canvas: GraphCanvas) -> None:
-        super().__init__(canvas, QAccessible.Role.Tree)
+        super().__init__(canvas, QAccessible.Role.List)
 
     def childCount(self) -> int:
         return super().childCount() + (self._item is not None)
@@ -192,7 +193,7 @@ class _Tree(QAccessibleWidget):
 
 @cache
 def _known_to_qt() -> set[QAccessibleInterface]:
-    """What Qt has a pointer to: no item must go before it is taken from Qt, and no tree before Qt does, at the end too.
+    """What Qt has a pointer to: no item must go before it is taken from Qt, and no list before Qt does, at the end too.
 
     They hold their canvas weakly, for Qt never tells that it has let one go.
     """
@@ -206,11 +207,11 @@ def _install() -> None:
 
     known = _known_to_qt()
 
-    def tree_of(key: str, widget: QObject) -> _Tree | None:
+    def list_of(key: str, widget: QObject) -> _List | None:
         if not isinstance(widget, GraphCanvas):
             return None
-        made = _Tree(widget)
+        made = _List(widget)
         known.add(made)
         return made
 
-    QAccessible.installFactory(tree_of)
+    QAccessible.installFactory(list_of)
