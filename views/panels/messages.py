@@ -13,6 +13,7 @@ from views.widgets.empty import Empty
 from views.window.message_bar import Message
 
 _NONE = "No messages yet. What the window tells of compilations, files and runs is kept here."
+_MOST = 200
 
 
 class MessagesPanel(QScrollArea):
@@ -24,46 +25,52 @@ class MessagesPanel(QScrollArea):
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._theme = theme
-        self._messages: list[Message] = []
-        self._fill()
+        self._entries: list[_Entry] = []  # the latest first
+        page = QWidget()
+        as_panel(page)
+        self._column = QVBoxLayout(page)
+        self._column.setContentsMargins(14, 10, 14, 10)
+        self._column.setSpacing(10)
+        self._empty = Empty("info", theme, _NONE)
+        self._column.addWidget(self._empty, 1)
+        self._column.addStretch()
+        self.setWidget(page)
+
+    @property
+    def count(self) -> int:
+        """How many messages there are."""
+        return len(self._entries)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
-        self._fill()
+        self._empty.set_theme(theme)
+        for entry in self._entries:
+            entry.set_theme(theme)
 
-    def set_messages(self, messages: list[Message]) -> None:
-        """Show these."""
-        self._messages = messages
-        self._fill()
-
-    def _fill(self) -> None:
-        page = QWidget()
-        as_panel(page)
-        column = QVBoxLayout(page)
-        column.setContentsMargins(14, 10, 14, 10)
-        column.setSpacing(10)
-        for message in self._messages:
-            column.addWidget(_Entry(message, self._theme))
-        if self._messages:
-            column.addStretch()
-        else:
-            column.addWidget(Empty("info", self._theme, _NONE))
-        self.setWidget(page)
+    def add(self, message: Message) -> None:
+        """Put a message above the others; of very many the oldest one goes."""
+        self._empty.hide()
+        entry = _Entry(message, self._theme)
+        self._entries.insert(0, entry)
+        self._column.insertWidget(0, entry)
+        for old in self._entries[_MOST:]:
+            self._column.removeWidget(old)
+            old.hide()
+            old.deleteLater()
+        del self._entries[_MOST:]
 
 
 class _Entry(QWidget):
     def __init__(self, message: Message, theme: Theme) -> None:
         super().__init__()
-        self._message, self._theme = message, theme
+        self._message = message
         self._detail: Detail | None = None
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(10)
-        sign = label()
-        colors = {"error": theme.danger, "warning": theme.warning, "success": theme.success}
-        sign.setPixmap(pixmap(message.level, colors.get(message.level, theme.accent), 16))
-        row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
+        self._sign = label()
+        row.addWidget(self._sign, 0, Qt.AlignmentFlag.AlignTop)
         self._texts = QVBoxLayout()
         self._texts.setSpacing(2)
         self._texts.addWidget(label(message.text, wrap=True, selectable=True))
@@ -73,11 +80,22 @@ class _Entry(QWidget):
             self._more = push_button("Details", self._toggle, "link", "Show or hide details of the message")
             self._texts.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
         row.addLayout(self._texts, 1)
+        self.set_theme(theme)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        colors = {"error": theme.danger, "warning": theme.warning, "success": theme.success}
+        level = self._message.level
+        self._sign.setPixmap(pixmap(level, colors.get(level, theme.accent), 16))
+        if self._detail is not None:
+            self._detail.set_theme(theme)
 
     def _toggle(self) -> None:
         if self._detail is None:
             self._detail = Detail(self._message.detail, self._theme)
             self._texts.addWidget(self._detail)
+            self._detail.show()
         else:
             self._detail.setVisible(self._detail.isHidden())
         self._more.setText("Details" if self._detail.isHidden() else "Hide details")

@@ -45,7 +45,6 @@ class BottomPanel(RailStack):
         """Empty; ``make_pages`` fills it once it is where it is to be, for moving it then would take long."""
         super().__init__("Panels", theme, parent)
         self._feed = Feed()
-        self._messages: list[Message] = []
 
     def make_pages(self) -> Generator[None, None, None]:
         """Make the panels one by one, and put each into its place in a step of its own."""
@@ -136,9 +135,8 @@ class BottomPanel(RailStack):
 
     def add_message(self, message: Message) -> None:
         """Keep a message, the latest first."""
-        self._messages = [message, *self._messages][:200]
-        self.messages.set_messages(self._messages)
-        self.set_count(self.messages, len(self._messages))
+        self.messages.add(message)
+        self.set_count(self.messages, self.messages.count)
 
     def _tell(self, panel: QWidget, topic: str, call: Callable[[], object]) -> None:
         self._feed.tell(panel, topic, call, now=panel is self.currentWidget())
