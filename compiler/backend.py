@@ -276,9 +276,10 @@ def _graphed(
     session.graph_pool = session.graph_pool or GraphPool()
     static = facts.static
     captures_collectives = session.options.graph_collectives and has_collectives(region.steps)
-    if region.kind == "backward" and not captures_collectives:  # what the forward saved stays where its graph left it
+    if region.kind == "backward" and not captures_collectives:
+        # What the forward made and saved stays where its graph left it; of its inputs only those that were static do.
         names = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
-        static |= {index for index, name in enumerate(names) if not name.startswith("tangents")}
+        static |= {index for index, name in enumerate(names) if not name.startswith(("tangents", "primals"))}
     graphed = PartitionedRegion(
         region,
         run,

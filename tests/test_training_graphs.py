@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from compiler import backend
 from compiler.backend import Session, as_captured, fusescope
 from compiler.kernel_library import KernelLibrary
+from compiler.runtime.cuda_graph import MAX_MOVES
 from compiler.runtime.modes import Iteration, RegionGraphsStep
 from compiler.runtime.partitioned import PartitionedRegion
 from compiler.runtime.pool import GraphPool
@@ -122,6 +123,24 @@ def test_who_holds_outputs_gets_copies_and_every_region_is_replayed_again(
     for before, after in pairwise(replays[-4:]):
         assert [count + 1 for count in before] == after
     assert {reason.rule for region in regions for reason in region.facts().skip_reasons} == {"kept_outputs"}
+
+
+@pytest.mark.parametrize("kind", [Breaks, Squashes])
+def test_batches_that_are_elsewhere_at_every_step_are_followed_by_the_backward_too(
+    graphed: tuple[Any, list[PartitionedRegion]], kind: type[nn.Module]
+) -> None:
+    own, regions = graphed
+    model = kind()
+    twin = copy.deepcopy(model)
+    compiled = torch.compile(model, backend=own)
+    batches = [torch.randn(4, 6) for _ in range(2 * MAX_MOVES)]
+    for x in batches:
+        for call, parameters in ((compiled, model), (twin, twin)):
+            parameters.zero_grad(set_to_none=True)
+            call(x).square().sum().backward()
+        for ours, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad)
+    assert [region.replays for region in regions] == [len(batches) - 1] * len(regions)
 
 
 def accumulated(call: Any, batches: list[Tensor]) -> list[Tensor]:
