@@ -53,31 +53,17 @@ def plan_memory(
 ) -> MemoryPlan:
     """Plan the intermediates of a schedule. ``given_up`` names inputs that nobody else holds, ``donated`` those of them
     that kernels may write over."""
-    born: dict[str, int] = {}
-    last_use: dict[str, int] = {}
-    buffers: dict[str, Buffer] = {}
-    for position, step in enumerate(steps):
-        for name in step.reads:
-            last_use[name] = position
-        for buffer in writes_of(step):
-            born[buffer.name] = position
-            buffers[buffer.name] = buffer
-            last_use.setdefault(buffer.name, position)
-        if isinstance(step, Extern):
-            for name in step.result_names:
-                last_use.setdefault(name, position)
+    buffers = {buffer.name: buffer for step in steps for buffer in writes_of(step)}
     kept = returned_buffers(program)
-    for name in kept:
-        last_use[name] = len(steps)
-    _extend_through_aliases(steps, last_use)
-    goes_on = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.into.items()}
-    over = {made: taken for step in steps if isinstance(step, Launch) for made, taken in step.over.items()}
-    reuses = {**goes_on, **over}
+    born, last_use = _lifetimes(steps, kept)
+    launches = [step for step in steps if isinstance(step, Launch)]
+    goes_on = {made: taken for launch in launches for made, taken in launch.into.items()}
+    over = {made: taken for launch in launches for made, taken in launch.over.items()}
     assigned: dict[str, str] = {}
     in_place: dict[str, str] = {}
     if options.memory_reuse:
-        assigned, in_place = _assign_storage(steps, last_use, kept | over.keys(), reuses, _named(program, donated))
-        reuses.update(assigned)
+        continued = {**goes_on, **over}
+        assigned, in_place = _assign_storage(steps, last_use, kept | over.keys(), continued, _named(program, donated))
     own = {name: buffer for name, buffer in buffers.items() if name not in over}  # the rest is the caller's memory
     mine = _named(program, given_up)
     changes = np.zeros(len(steps) + 2, np.int64)
@@ -90,14 +76,34 @@ def plan_memory(
         changes[last_use.get(name, len(steps)) + 1] -= buffer.bytes
     live = np.cumsum(changes)
     peak = int(live.max())
+    affordable = {}
     for heir, source in assigned.items():
         gap = live[last_use[source] + 1 : born[heir]]  # the storage is kept for the heir while nobody uses it
-        if gap.size and gap.max() + own[heir].bytes > peak:
-            del reuses[heir]
-        else:
+        if not gap.size or gap.max() + own[heir].bytes <= peak:
             gap += own[heir].bytes
+            affordable[heir] = source
     total = sum(b.bytes for b in (*own.values(), *mine.values()))
-    return MemoryPlan(born, last_use, reuses, own, peak, total, in_place, mine)
+    return MemoryPlan(born, last_use, {**goes_on, **over, **affordable}, own, peak, total, in_place, mine)
+
+
+def _lifetimes(steps: Sequence[Scheduled], kept: set[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """For each name the position of the step that makes it, and of the last that needs it: past the end for ``kept``,
+    and that of a view for what a library call may have returned a view of."""
+    born: dict[str, int] = {}
+    last_use: dict[str, int] = {}
+    for position, step in enumerate(steps):
+        last_use.update(dict.fromkeys(step.reads, position))
+        made = [buffer.name for buffer in writes_of(step)]
+        born.update(dict.fromkeys(made, position))
+        for name in (*made, *(step.result_names if isinstance(step, Extern) else ())):
+            last_use.setdefault(name, position)
+    last_use.update(dict.fromkeys(kept, len(steps)))
+    for step in reversed(steps):
+        if isinstance(step, Extern) and may_alias(step):
+            end = max((last_use[b.name] for b in writes_of(step)), default=-1)
+            for name in step.reads:
+                last_use[name] = max(last_use[name], end)
+    return born, last_use
 
 
 def _named(program: Program, names: Collection[str]) -> dict[str, Buffer]:
@@ -143,14 +149,6 @@ def inputs_left_in_place(program: Program) -> set[str]:
     return (needed & inputs) - written
 
 
-def _extend_through_aliases(steps: Sequence[Scheduled], last_use: dict[str, int]) -> None:
-    for step in reversed(steps):
-        if isinstance(step, Extern) and may_alias(step):
-            end = max((last_use[b.name] for b in writes_of(step)), default=-1)
-            for name in step.reads:
-                last_use[name] = max(last_use[name], end)
-
-
 def _assign_storage(
     steps: Sequence[Scheduled],
     last_use: dict[str, int],
@@ -166,18 +164,18 @@ def _assign_storage(
         if isinstance(step, Extern) and may_alias(step)
         for name in (*step.reads, *(b.name for b in writes_of(step)))
     }
+    unusable = kept | aliased | continued
     dying: dict[int, list[Buffer]] = defaultdict(list)
     for step in steps:
-        if isinstance(step, Launch):
-            for buffer in step.stored:
-                if buffer.name not in kept and buffer.name not in aliased and buffer.name not in continued:
-                    dying[last_use[buffer.name]].append(buffer)
-    unusable = kept | aliased | continued
+        for buffer in step.stored if isinstance(step, Launch) else ():
+            if buffer.name not in unusable:
+                dying[last_use[buffer.name]].append(buffer)
     fresh = [*donated.values(), *(b for step in steps for b in _fresh_memory(step))]
     own = {b.name: b for b in fresh if b.name not in unusable}
     free: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     reuses: dict[str, str] = {}
     in_place: dict[str, str] = {}
+    written_over: set[str] = set()
     for position, step in enumerate(steps):
         if isinstance(step, Launch):
             operands = [own[name] for name in step.reads if name in own and last_use[name] == position]
@@ -187,15 +185,15 @@ def _assign_storage(
                 operand = next((x for x in operands if _may_be_written_over(step, x, buffer)), None)
                 if operand is not None:
                     operands.remove(operand)
+                    written_over.add(operand.name)
                     reuses[buffer.name] = in_place[buffer.name] = operand.name
                     continue
                 pool = free[buffer.numel, buffer.dtype, buffer.device]
                 if pool:
                     reuses[buffer.name] = pool.pop()
         for buffer in dying[position]:
-            if buffer.name in in_place.values():
-                continue
-            free[buffer.numel, buffer.dtype, buffer.device].append(buffer.name)
+            if buffer.name not in written_over:
+                free[buffer.numel, buffer.dtype, buffer.device].append(buffer.name)
     return reuses, in_place
 
 
