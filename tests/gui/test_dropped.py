@@ -92,6 +92,8 @@ def test_cancelling_leaves_the_other_dropped_files_alone(
     for path in models:
         path.write_text("x = 1")
     window = make_window()
+    with qtbot.waitActive(window):
+        window.activateWindow()
     drop(window, models)
     qtbot.waitUntil(lambda: window.compile_control.current_id > 0, timeout=30_000)
     qtbot.keyClick(window, Qt.Key.Key_Escape)

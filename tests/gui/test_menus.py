@@ -155,7 +155,8 @@ def test_the_shortcuts_are_shown_by_their_key(make_window: MakeWindow, qtbot: Qt
         seen.append(dialog.windowTitle())
         qtbot.keyClick(dialog, Qt.Key.Key_Escape)
 
-    qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+    with qtbot.waitActive(window):
+        window.activateWindow()
     QTimer.singleShot(100, window, close)
     qtbot.keyClick(window, Qt.Key.Key_F1)
     assert len(seen) == 1

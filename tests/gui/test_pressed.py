@@ -138,6 +138,8 @@ def test_what_was_opened_lately_is_opened_again_by_a_click_and_by_keys(
     with qtbot.waitSignal(window.report_shown, timeout=20_000):
         qtbot.mouseClick(button, LEFT)
     assert window.session.path == path
+    with qtbot.waitActive(window):
+        window.activateWindow()
     window.session.discard_changes()
     qtbot.keyClick(window, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
     assert window.start_page.isVisible()
