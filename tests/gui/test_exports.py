@@ -117,8 +117,12 @@ def test_the_graph_is_copied_and_saved_from_its_menu(
     for kind in ("svg", "png"):
         target = tmp_path / f"graph.{kind}"
         monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_, target=target: (str(target), ""))
-        choose(f"Save as {kind.upper()}")
+        with qtbot.waitSignal(window.workspace.graph.exported) as told:
+            choose(f"Save as {kind.upper()}")
+        assert told.args == [target]
         assert target.stat().st_size > 1000
+    canvas.to_svg(tmp_path / "here.svg")
+    assert (tmp_path / "graph.svg").read_text() == (tmp_path / "here.svg").read_text(), "drawn on another thread"
 
 
 def test_heat_is_by_time_or_by_bytes(qtbot: QtBot, report: Report) -> None:

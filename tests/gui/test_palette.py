@@ -127,8 +127,10 @@ def test_graph_and_tables_are_exported(
         window.open_report(report, report.source)
     for name, head in (("graph.svg", b"<?xml"), ("graph.png", b"\x89PNG")):
         answers.to_save = str(tmp_path / name)
-        qtbot.keyClick(window, Qt.Key.Key_E, CTRL)
+        with qtbot.waitSignal(window.workspace.graph.exported):
+            qtbot.keyClick(window, Qt.Key.Key_E, CTRL)
         assert (tmp_path / name).read_bytes().startswith(head)
+        assert window.statusBar().currentMessage() == f"Saved {name}"
     answers.to_save = str(tmp_path / "no" / "graph.svg")
     qtbot.keyClick(window, Qt.Key.Key_E, CTRL)
     assert "cannot be written" in window.messages.messages[-1].text

@@ -272,7 +272,7 @@ class GraphCanvas(CanvasView):
 
     def to_svg(self, path: str | Path) -> None:
         """Writes the whole graph as SVG. Raises OSError if the file cannot be written."""
-        export.svg(self._painter, Path(path))
+        export.svg_writer(self._scene, self._palette.theme, Path(path))()
 
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:

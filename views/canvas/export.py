@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QRectF, QSize
@@ -11,6 +12,8 @@ from views.canvas.camera import Camera
 from views.canvas.highlights import Highlights
 from views.canvas.painting import ScenePainter
 from views.canvas.palette import CanvasPalette
+from views.canvas.scene import Scene
+from views.look.theme import Theme
 
 _MARGIN = 24.0
 
@@ -37,17 +40,21 @@ def image(
     return picture
 
 
-def svg(painter: ScenePainter | None, path: Path) -> None:
-    """Writes the whole graph at scale 1.
+def svg_writer(scene: Scene | None, theme: Theme, path: Path) -> Callable[[], None]:
+    """What writes a whole graph at scale 1 as SVG, on any thread: it draws with nothing of a canvas's own.
 
     Raises:
         OSError: the file cannot be written.
     """
+    with path.open("wb"):
+        pass  # QSvgGenerator reports no reason when it cannot write
+    return lambda: _write_svg(ScenePainter(scene, CanvasPalette(theme)) if scene is not None else None, path)
+
+
+def _write_svg(painter: ScenePainter | None, path: Path) -> None:
     from PySide6.QtSvg import QSvgGenerator
 
     left, top, width, height = painter.scene.bounds if painter is not None else (0.0, 0.0, 1.0, 1.0)
-    with path.open("wb"):
-        pass  # QSvgGenerator reports no reason when it cannot write
     size = QSize(round(width + 2 * _MARGIN), round(height + 2 * _MARGIN))
     generator = QSvgGenerator()
     generator.setFileName(str(path))

@@ -18,6 +18,7 @@ from app.overlays import Overlay, overlay
 from compiler.report import Region, Report
 from views.background.jobs import Job
 from views.canvas.canvas import GraphCanvas
+from views.canvas.export import svg_writer
 from views.canvas.minimap import Minimap
 from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
@@ -43,6 +44,7 @@ class GraphPanel(QWidget):
     nodes_clicked = Signal(str, object)  # region, frozenset of nodes
     laid_out = Signal(str)
     layout_failed = Signal(object)
+    exported = Signal(object)  # Path
     numerics_requested = Signal()
     overlay_chosen = Signal(str)  # one of OVERLAYS
     view_history_changed = Signal(bool, bool)  # can undo, can redo
@@ -407,15 +409,20 @@ class GraphPanel(QWidget):
             self.numerics_requested.emit()  # wanting to see it is asking for it
 
     def export(self, path: Path) -> None:
-        """Write the whole graph as SVG, or what is in sight as PNG where ``path`` ends so.
+        """Write the whole graph as SVG, or what is in sight as PNG where ``path`` ends so; ``exported`` tells the end.
 
         Raises:
             OSError: the file cannot be written.
         """
         if path.suffix.lower() != ".png":
-            self.canvas.to_svg(path)
-        elif not self.canvas.render_image(self.canvas.viewport().size() * 2).save(str(path), "PNG"):
+            write = svg_writer(self.canvas.scene, self._theme, path)
+            job = Job(lambda cancelled: write(), self)  # ten thousand nodes take half a second
+            job.done.connect(lambda _: self.exported.emit(path))
+            job.start()
+            return
+        if not self.canvas.render_image(self.canvas.viewport().size() * 2).save(str(path), "PNG"):
             raise OSError("the place cannot be written to")
+        self.exported.emit(path)
 
     def _place_legend(self) -> None:
         self.legend.move(14, self.canvas.height() - self.legend.height() - 14)

@@ -71,4 +71,5 @@ def _connect(window: MainWindow, made: Workspace) -> None:
     window.messages.posted.connect(panels.add_message)
     window.filters.follow(made.filters)
     made.region_changed.connect(window.toolbar.search.clear)
+    made.graph.exported.connect(lambda path: window.statusBar().showMessage(f"Saved {path.name}", 4000))
     made.graph.around_wanted.connect(lambda around: window.toolbar.search.setText(around.search))
