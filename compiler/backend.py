@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,6 +43,7 @@ from compiler.runtime.executable import (
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.results import Conform
 from compiler.runtime.tangents import Tangents
+from compiler.specializing import Built, Region, Specializing, has_symbolic_sizes
 from compiler.stages import OnStage
 from compiler.targets import local_target, resolve
 
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from compiler.runtime.partitioned import PartitionedRegion
 
 OWN_SETTINGS = frozenset("session cuda_graph on_graphed_region executable observer".split())
-Region = Callable[[Any], Any]  # takes the region's inputs as one sequence
 GraphCompiler = Callable[[torch.fx.GraphModule, Sequence[Any]], Any]
 
 
@@ -193,7 +192,7 @@ def _compiler(session: Session, number: int, tangents: Tangents, kind: str) -> G
             mark_donated_inputs(graph)
         tangents.trained |= kind == "forward"
         facts = _Facts(name, kind, static, _returned_outputs() if kind == "forward" else None, tangents)
-        if not any(isinstance(x, torch.SymInt) for x in symbolic_inputs(graph)):
+        if not has_symbolic_sizes(graph):
             return boxed(_build(session, graph, facts).run)
         try:
             return boxed(_build(session, graph, facts).run)
@@ -204,20 +203,6 @@ def _compiler(session: Session, number: int, tangents: Tangents, kind: str) -> G
     return compile_graph
 
 
-def symbolic_inputs(graph: torch.fx.GraphModule) -> list[Any]:
-    """The numbers that a graph's inputs bring along: those that are inputs, and the sizes of tensors."""
-    numbers: list[Any] = []
-    for node in graph.graph.nodes:
-        if node.op == "placeholder":
-            value = node.meta.get("val")
-            numbers += [*value.shape, *value.stride()] if _is_strided(value) else [value]
-    return numbers
-
-
-def _is_strided(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.layout is torch.strided
-
-
 class _Facts(NamedTuple):
     """What AOTAutograd says of a graph; ``returned`` counts a forward's outputs that go to the user."""
 
@@ -226,13 +211,6 @@ class _Facts(NamedTuple):
     static: frozenset[int]
     returned: int | None
     tangents: Tangents
-
-
-class Built(NamedTuple):
-    """A compiled region; ``release`` lets go of its CUDA Graphs, which are captured again when they are needed."""
-
-    run: Region
-    release: Callable[[], None] | None = None
 
 
 def _build(session: Session, graph: torch.fx.GraphModule, facts: _Facts) -> Built:
@@ -399,54 +377,3 @@ def mutated_inputs(graph: torch.fx.GraphModule) -> frozenset[int]:
                 if argument in placeholders:
                     found.add(placeholders[argument])
     return frozenset(found)
-
-
-class Specializing:
-    """A graph that no one program serves at every size, compiled once per combination of sizes that it meets.
-
-    The sizes used last keep their CUDA Graphs, ``graph_capacity`` of them.
-    """
-
-    def __init__(
-        self, compile_static: Callable[[torch.fx.GraphModule], Built], graph: torch.fx.GraphModule, graph_capacity: int
-    ) -> None:
-        self._compile = compile_static
-        self._graph = graph
-        self._capacity = graph_capacity
-        self._compiled: dict[tuple[Any, ...], Built] = {}
-        self._captured: OrderedDict[tuple[Any, ...], Callable[[], None]] = OrderedDict()  # by use
-
-    def __call__(self, args: list[Any]) -> Any:
-        """Compile for these sizes if they are new, and run."""
-        key = tuple((tuple(a.shape), tuple(a.stride())) if isinstance(a, torch.Tensor) else a for a in args)
-        built = self._compiled.get(key)
-        if built is None:
-            built = self._compiled[key] = self._compile(specialize(self._graph, args))
-        results = built.run(args)
-        if built.release is not None:
-            self._captured[key] = built.release
-            self._captured.move_to_end(key)
-            # Only now that there is another, for torch does not let a pool without graphs be captured into again.
-            if len(self._captured) > self._capacity:
-                _, release = self._captured.popitem(last=False)
-                release()
-        return results
-
-
-def specialize(graph: torch.fx.GraphModule, args: Sequence[Any]) -> torch.fx.GraphModule:
-    """A copy of the graph whose fake values have the sizes of ``args``."""
-    import copy
-
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
-    from torch.fx.passes.fake_tensor_prop import FakeTensorProp
-
-    fixed = copy.deepcopy(graph)
-    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
-    fakes = [mode.from_tensor(a, static_shapes=True) if isinstance(a, torch.Tensor) else a for a in args]
-    for node in fixed.graph.nodes:
-        node.meta.pop("val", None)
-    FakeTensorProp(fixed, mode).propagate_dont_convert_inputs(*fakes)
-    for node, value in zip((n for n in fixed.graph.nodes if n.op == "placeholder"), fakes, strict=True):
-        node.meta["val"] = value
-    return fixed

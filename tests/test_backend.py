@@ -16,11 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from compiler.backend import Built, Session, Specializing, fusescope, mutated_inputs, specialize
+from compiler.backend import Session, fusescope, mutated_inputs
 from compiler.dynamo.log import watch_dynamo
 from compiler.errors import CompileError
 from compiler.kernel_library import KernelLibrary
 from compiler.report import ExternReason
+from compiler.specializing import Built, Specializing, specialize
 from tests.graphs import TARGET, capture, launches
 
 pytest.importorskip("triton", reason="kernels are Triton's")

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
-Region = Callable[[list[Any]], Any]
+from compiler.runtime.executable import Call
 
 NEEDED = not hasattr(torch.autograd.Function, "boxed_grads_call")
 _LENT = "_fusescope_lent"  # of an alias
@@ -50,7 +50,7 @@ class Tangents:
 
         return lent
 
-    def taking(self, run: Region, positions: Sequence[int]) -> Region:
+    def taking(self, run: Call, positions: Sequence[int]) -> Call:
         """``run``, a backward, which takes the gradients among its inputs that were lent to it.
 
         Only those at ``positions``, where freeing them lowers the peak.
