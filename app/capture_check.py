@@ -47,6 +47,7 @@ _ADVICE = {
     "several_devices": "Keep all tensors of the region on one GPU.",
     "unsupported_input": "Pass plain dense tensors and numbers.",
     "changing_inputs": "Reuse the same input tensors, or pad them to a few fixed sizes.",
+    "moved_once": "Keep parameters where they are, and see why a forward ran without its graph.",
     "moving_inputs": "Write new data into the same tensors with copy_ instead of making new ones.",
     "kept_outputs": "Clone an output that must outlive the next iteration.",
     "pending_backward": "Run the backward before the next forward.",

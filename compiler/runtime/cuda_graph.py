@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from compiler.runtime.signature import CopyPlan, Signature, empty_with_layout, s
 
 # Beyond this many captures the region's inputs change too often for graphs to pay.
 MAX_CAPTURES = 32
-# Beyond this many captures for static inputs that moved, other addresses run without a graph.
+# Beyond this many captures for static inputs that moved, or places where they were once, others run without a graph.
 MAX_MOVES = 6
 # Beyond this many captures for another region's, what that region made keeps this one from its graph.
 MAX_ORDERS = 6
@@ -135,6 +135,7 @@ class GraphedRegion:
         self._gave_up = False
         self._captures = 0
         self._recaptures: dict[str, int] = {}
+        self._seen_once: deque[_Key] = deque(maxlen=MAX_MOVES + 1)
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
         """Run the region on ``inputs``; the outputs in the order of ``run``'s."""
@@ -283,10 +284,8 @@ class GraphedRegion:
         moved = sum(known.layout == key.layout for known in self._graphs)
         if reason is None and self._captures >= MAX_CAPTURES:
             reason = SkipReason("changing_inputs", f"The inputs changed more than {MAX_CAPTURES} times.")
-        elif (
-            reason is None and moved and key not in self._graphs and self._recaptures.get(_STATIC_MOVED, 0) >= MAX_MOVES
-        ):
-            reason = SkipReason("moving_inputs", f"Inputs taken to be static moved more than {MAX_MOVES} times.")
+        elif reason is None and moved and key not in self._graphs:
+            reason = self._elsewhere(key)
         if reason is not None:
             self._note(reason)
             return None
@@ -320,6 +319,20 @@ class GraphedRegion:
         with torch.no_grad():
             graph.copies.copy_back(inputs, self._mutated)
         return graph.outputs.results(inputs)
+
+    def _elsewhere(self, key: _Key) -> SkipReason | None:
+        """Why no graph is captured for static inputs that have moved.
+
+        What a forward without its graph saved hardly comes again where it was, and a graph for it would be for nothing.
+        """
+        often = SkipReason("moving_inputs", f"Inputs taken to be static moved more than {MAX_MOVES} times.")
+        if self._recaptures.get(_STATIC_MOVED, 0) >= MAX_MOVES:
+            return often
+        if key in self._seen_once:
+            return None
+        self._seen_once.append(key)
+        text = "A parameter or saved tensor was elsewhere; a graph is captured for it when it is there again."
+        return often if len(self._seen_once) > MAX_MOVES else SkipReason("moved_once", text)
 
     def _record(
         self, inputs: list[Any], copied: dict[int, Tensor], buffering: Buffering, device: torch.device
