@@ -15,7 +15,6 @@ from torch._guards import TracingContext
 
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.collectives import has_collectives
-from compiler.direct import direct_call, needs_no_wrapper
 from compiler.dynamo.messages import DynamoFacts
 from compiler.dynamo.ranges import leave_out_profiler_ranges
 from compiler.dynamo.static_inputs import aot_metadata, mark_static_inputs
@@ -31,6 +30,7 @@ from compiler.planning.donated import mark_donated_inputs
 from compiler.planning.memory import inputs_left_in_place
 from compiler.region import CompiledRegion, compile_region, tangents_at_the_peak
 from compiler.report import Target
+from compiler.runtime.direct import direct_call, needs_no_wrapper
 from compiler.runtime.executable import (
     Call,
     Executable,
