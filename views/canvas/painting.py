@@ -32,6 +32,7 @@ _ROUND_NODE, _ROUND_GROUP = 6.0, 10.0
 _FAR_TITLE_PX = 9.0
 _ARROW, _ARROW_HALF = 6.0, 3.2  # length and half width of arrow heads
 _MOST_ROUND = 2500  # boxes a frame drawn one by one
+_PIECES_AT_ONCE = 1000
 _MOST_OUTLINED = 400  # nodes that are marked with round corners: of more in sight, each is small
 
 # Width of an edge by how many values it bundles: at least, below, pixels at scale 1.
@@ -189,7 +190,9 @@ class ScenePainter:
         if not len(which):
             return
         painter.setPen(pen)
-        painter.drawLines(self._lines.fill(segments(self.scene.pieces[which], _steps(scale))))
+        for first in range(0, len(which), _PIECES_AT_ONCE):  # a call of Qt's lets no other thread go on
+            pieces = self.scene.pieces[which[first : first + _PIECES_AT_ONCE]]
+            painter.drawLines(self._lines.fill(segments(pieces, _steps(scale))))
 
     def _paint_arrows(self, painter: QPainter, which: Indices) -> None:
         """A small head where an edge reaches its consumer."""
