@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
 from pathlib import Path
 
@@ -182,3 +183,30 @@ def test_models_that_are_slower_than_inductor_are_named(monkeypatch: pytest.Monk
     assert "| slow | 100 | 100 | 90 | 80 |" in text
     assert "| broken | **failed** |" in text
     assert "a \\| b" in text
+
+
+def test_searches_for_configurations_wait_for_a_quiet_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from bench_children import Child
+
+    from compiler import kernel_library
+
+    held: list[bool] = []
+
+    def tune(what: str) -> str:
+        with (tmp_path / "lock").open("w") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.append(True)
+        return what
+
+    for search in ("tune", "time_padding", "time_bias"):
+        monkeypatch.setattr(kernel_library, search, tune)  # put back afterwards
+    monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
+    triton_heuristics = pytest.importorskip("torch._inductor.runtime.triton_heuristics")
+    tuner = triton_heuristics.CachingAutotuner
+    monkeypatch.setattr(tuner, "benchmark_all_configs", tuner.benchmark_all_configs)
+    (tmp_path / "child").mkdir()
+    Child("a", tmp_path / "child").search_quietly()
+    assert [kernel_library.tune("a"), kernel_library.time_padding("b"), kernel_library.time_bias("c")] == ["a", "b", "c"]
+    assert len(held) == 3

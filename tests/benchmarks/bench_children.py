@@ -67,7 +67,7 @@ class Child:
         import compiler.kernel_library
 
         for search in ("tune", "time_padding", "time_bias"):
-            setattr(compiler.kernel_library, search, self._quietly(getattr(compiler.region, search)))
+            setattr(compiler.kernel_library, search, self._quietly(getattr(compiler.kernel_library, search)))
         try:
             from torch._inductor.runtime.triton_heuristics import CachingAutotuner
         except ImportError:
