@@ -12,7 +12,7 @@ import pytest
 
 from app.sources import SourceError, SourceKind, is_source, parse_source
 from app.sources.load import LoadedSource, load_source
-from app.sources.program import _is_arithmetic
+from app.sources.size_text import is_arithmetic
 
 Write = Callable[[str, str], Path]
 
@@ -315,9 +315,31 @@ class TestProgram:
         assert not marker.exists()
 
     def test_size_expressions_may_only_be_arithmetic(self) -> None:
-        assert _is_arithmetic("2*s0 + Max(1, s1//2) - 1")
-        for text in ("exec(chr(1))", "__import__", "(1).__class__", "x.real", "'a'", "eval(s0)", "s0; s1"):
-            assert not _is_arithmetic(text), text
+        for text in ("2*s0 + Max(1, s1//2) - 1", "True", "Float('1.5', precision=53)", "Symbol('s7', integer=True) > 2"):
+            assert is_arithmetic(text), text
+        for text in (
+            "exec(chr(1))", "__import__", "(1).__class__", "x.real", "'a'", "eval(s0)", "s0; s1", "sympify(1)", "f(s0)",
+            "Symbol('a b')", "Symbol('s0', **k)", "Symbol('s0', integer=exec)", "Add('exec(1)', 1)", "Integer('f()')",
+            "Float('f()')", "[s0]", "lambda: 1", "Max(*s0)", "s0[0]", "(" * 5000, "\0", "Symbol('exec')",
+        ):  # fmt: skip
+            assert not is_arithmetic(text), text
+
+    def test_dynamic_sizes_are_read(self, tmp_path: Path) -> None:
+        """torch writes them as sympy's constructors, with names as texts."""
+        import torch
+
+        class Scaled(torch.nn.Module):
+            def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+                return torch.cat([x, y]).view(-1)[: x.shape[0] // 2 * 3 + 1] * (y.shape[0] / 2)
+
+        sizes = ({0: torch.export.Dim("rows", min=4, max=64)}, {0: torch.export.Dim.AUTO})
+        inputs = (torch.ones(4, 16), torch.ones(5, 16))
+        path = tmp_path / "dynamic.pt2"
+        torch.export.save(torch.export.export(Scaled(), inputs, dynamic_shapes=sizes), path)
+        source = load_source(parse_source(str(path)))
+        assert torch.equal(source.model(*source.inputs), Scaled()(*inputs))
+        more = (torch.ones(8, 16), torch.ones(3, 16))
+        assert torch.equal(source.model(*more), Scaled()(*more))
 
 
 class _Evil:

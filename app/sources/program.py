@@ -7,12 +7,10 @@ code are looked for first.
 
 from __future__ import annotations
 
-import builtins
 import json
 import logging
 import os
 import pickle
-import re
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.sources.errors import SourceError
+from app.sources.size_text import is_arithmetic
 
 if TYPE_CHECKING:
     import torch
@@ -28,9 +27,6 @@ _FORCE_SAFE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 _AGAIN = "Export the model again with torch.export.save, or copy the file again."
 _UNSAFE_HINT = "Open it only if you trust where it comes from."
 _END_RECORD = 22  # bytes of a zip's last record, which carries no comment here
-# A size expression in a program is arithmetic; torch evaluates its text as Python.
-_ARITHMETIC = re.compile(r"[\w\s+\-*/%(),<>=&|~!.]*")
-_ATTRIBUTE = re.compile(r"\.\s*[A-Za-z_]")
 
 
 def load_program(path: Path, allow_unsafe: bool, device: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -111,7 +107,7 @@ def _inspect(path: Path) -> str:
         return "brings native code (an AOTInductor package), and loading it runs that code"
     if any("opaque_obj" in name or "custom_obj" in name for name in names):
         return "holds pickled Python objects, and loading them can run any code"
-    if not all(_is_arithmetic(text) for program in programs for text in _size_expressions(program)):
+    if not all(is_arithmetic(text) for program in programs for text in _size_expressions(program)):
         return "has a size expression that is not plain arithmetic, and loading it would run it as Python"
     return ""
 
@@ -128,13 +124,6 @@ def _size_expressions(program: bytes) -> Iterator[str]:
             pending.extend(value.values())
         elif isinstance(value, list):
             pending.extend(value)
-
-
-def _is_arithmetic(text: str) -> bool:
-    if "__" in text or not _ARITHMETIC.fullmatch(text) or _ATTRIBUTE.search(text):
-        return False
-    words = set(re.findall(r"[A-Za-z_]\w*", text)) - {"True", "False"}  # builtins too, and harmless
-    return not any(hasattr(builtins, word) for word in words)
 
 
 @contextmanager
