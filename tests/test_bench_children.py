@@ -208,5 +208,6 @@ def test_searches_for_configurations_wait_for_a_quiet_gpu(tmp_path: Path, monkey
     monkeypatch.setattr(tuner, "benchmark_all_configs", tuner.benchmark_all_configs)
     (tmp_path / "child").mkdir()
     Child("a", tmp_path / "child").search_quietly()
-    assert [kernel_library.tune("a"), kernel_library.time_padding("b"), kernel_library.time_bias("c")] == ["a", "b", "c"]
+    library = kernel_library
+    assert [library.tune("a"), library.time_padding("b"), library.time_bias("c")] == ["a", "b", "c"]
     assert len(held) == 3
