@@ -69,6 +69,11 @@ def test_hovering_an_edge_says_why_its_ends_are_apart(make_window: MakeWindow, q
     qtbot.waitUntil(lambda: canvas._marks.edge < 0, timeout=2_000)
 
 
+def test_titles_stand_over_what_they_name(make_window: MakeWindow, report: Report) -> None:
+    tree = make_window(worker=False).workspace.panels.refusals.tree
+    assert tree.header().defaultAlignment() & Qt.AlignmentFlag.AlignLeft
+
+
 def test_clicking_an_edge_inspects_the_pair(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
     window = make_window(worker=False)
     show(qtbot, window, report)

@@ -20,6 +20,7 @@ class SortHeader(QHeaderView):
         super().__init__(Qt.Orientation.Horizontal, parent)
         self._pad = px(pad)
         self.setSectionsClickable(True)
+        self.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 
     def paintSection(self, painter: QPainter, rect: QRect, section: int) -> None:
         """As the style does, with the sign before a title that stands right, and after one that stands left."""
