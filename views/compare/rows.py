@@ -19,7 +19,7 @@ GROUP_COLUMNS = [
     ),
     Column("Region", 90, least=74),
     Column("A", 210, least=110, is_name=True, tip="Fusion groups and extern calls of A"),
-    Column("B", 210, least=150, is_name=True, tip="Fusion groups and extern calls of B"),
+    Column("B", 210, least=140, is_name=True, tip="Fusion groups and extern calls of B"),
     Column("Bytes", 150, True, "Memory traffic (estimated)"),
     Column("Time", 150, True, "Measured where every unit was; else estimated and marked ~"),
     Column("Launches", 82, True),

@@ -109,7 +109,7 @@ class RefusalsPanel(QWidget):
         header = self.tree.header()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         header.setStretchLastSection(True)
-        header.moveSection(BYTES, header.count() - 1)  # nothing stands between a rule and the edge but its bytes
+        header.moveSection(BYTES, _WHY)  # a rule is written up to its bytes
         self.tree.sortByColumn(BYTES, Qt.SortOrder.DescendingOrder)
         add_table_menu(self.tree, self.model.csv_text)
         column.addWidget(self.tree, 1)
@@ -130,14 +130,14 @@ class RefusalsPanel(QWidget):
         """Pairs and reasons get what they need, or give way alike, so that there is nothing to scroll to."""
         metrics = self.tree.fontMetrics()
         needs = [metrics.horizontalAdvance(self.model.longest(column)) + _PAD for column in range(4)]
-        region = 0 if self.tree.isColumnHidden(_REGIONS) else min(max(needs[_REGIONS], px(_LEAST_REGION)), px(_REGION))
+        region = min(max(needs[_REGIONS], px(_LEAST_REGION)), px(_REGION))
         bar = self.tree.verticalScrollBar().sizeHint().width()  # it may come after this
         room = self.tree.contentsRect().width() - bar - px(_BYTES) - region
         pair, why = max(needs[0] + _INDENT, _LEAST), max(needs[_WHY], _LEAST)
         if pair + why > room:
             pair = max(min(pair, room // 2), room - why, _LEAST * 4 // 5)
-        widths = {0: pair, _WHY: max(room - pair, _LEAST * 4 // 5), BYTES: px(_BYTES)}
-        for section, width in (widths | ({_REGIONS: region} if region else {})).items():
+            why = max(room - pair, _LEAST * 4 // 5)
+        for section, width in ((0, pair), (_WHY, why), (BYTES, px(_BYTES)), (_REGIONS, region)):
             self.tree.setColumnWidth(section, width)
 
     def set_theme(self, theme: Theme) -> None:
@@ -168,7 +168,6 @@ class RefusalsPanel(QWidget):
         report = self._report
         if report is not None and report is not self._filled:
             self._filled = report
-            self.tree.setColumnHidden(_REGIONS, len(report.regions) < 2)
             self._share_room()
             self.model.set_report(report)
 
