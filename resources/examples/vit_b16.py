@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 TITLE = "ViT-B/16"
-DESCRIPTION = "Vision Transformer: 16x16 patches by convolution, then 12 encoder layers of width 768."
+DESCRIPTION = "Vision Transformer: 16×16 patches by convolution, then 12 encoder layers of width 768."
 TRAINING = False
 
 

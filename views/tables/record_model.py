@@ -97,7 +97,7 @@ class RecordModel(QAbstractTableModel):
     def longest(self, column: int) -> list[str]:
         """The longest texts of a column, shown or not; of very many records, of the first. None without records.
 
-        One of each unit, for of as many letters "ms" is wider than "µs".
+        One of each unit, for of as many letters "MFLOP" is wider than "KFLOP".
         """
         if not self._longest:  # of all columns at once, for it is asked at once
             texts = zip(*[record.texts for record in self._all[:_LOOKED_AT]], strict=True)
@@ -159,7 +159,7 @@ def side(column: Column) -> Qt.AlignmentFlag:
 
 def _longest(texts: tuple[str, ...]) -> list[str]:
     most = max(map(len, texts))
-    return list({text[-2:]: text for text in texts if len(text) == most}.values())
+    return list({text.rpartition(" ")[2]: text for text in texts if len(text) == most}.values())
 
 
 def _texts(record: Record) -> str:
