@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSizePol
 
 from app.session import open_session
 from app.sources.gallery import ExampleInfo
+from app.titles import compiler_title
 from views.background.jobs import Job
 from views.look.icons import pixmap
 from views.look.resources import resource
@@ -35,8 +36,8 @@ def samples() -> list[Path]:
     return sorted(resource("samples").glob("*.fscope"))
 
 
-def describe_sample(path: Path) -> tuple[str, str, str]:
-    """(source, text, GPU) of a shipped session, read from the file itself."""
+def describe_sample(path: Path) -> tuple[str, str, str, str]:
+    """(source, compiler, text, GPU) of a shipped session, read from the file itself."""
     report = open_session(path).report
     gpu = next((m.gpu for m in report.measurements), "")
     modes = [mode_title(mode) for mode in dict.fromkeys(m.mode for m in report.measurements)]
@@ -45,7 +46,7 @@ def describe_sample(path: Path) -> tuple[str, str, str]:
     if modes:
         listed = ", ".join([modes[0], *(mode if "Inductor" in mode else mode.lower() for mode in modes[1:])])
         text += f" Iterations play back in the Run panel: {listed}."
-    return report.source, text, gpu
+    return report.source, compiler_title(report.compiler), text, gpu
 
 
 class StartPage(QScrollArea):
@@ -187,10 +188,10 @@ class StartPage(QScrollArea):
         job.done.connect(lambda facts: self._describe(card, facts))
         job.start()
 
-    def _describe(self, card: Card, facts: tuple[str, str, str]) -> None:
-        source, text, gpu = facts
+    def _describe(self, card: Card, facts: tuple[str, str, str, str]) -> None:
+        source, compiler, text, gpu = facts
         title = self._titles.get(source, source.removeprefix("example:"))  # as in the gallery
-        card.set_texts(title, text, f"Recorded on {gpu}" if gpu else "")
+        card.set_texts(f"{title} by {compiler}", text, f"Recorded on {gpu}" if gpu else "")
 
     def _chooser(self, source: str) -> Callable[[], None]:
         return lambda: self.path_chosen.emit(source)
