@@ -12,6 +12,7 @@ import pytest
 
 from app.cli import run
 from app.cli.entry import with_default_command
+from app.cli.compile import target_named
 from app.cli.text import bytes_text, table, us_text
 from app.session import open_session, save_session
 from compiler.options import Options
@@ -253,6 +254,9 @@ class TestCompileFaults:
         line = fails(capsys, "compile", "example:softmax", "--target", "gtx9000", status=2)
         assert "no target called 'gtx9000'" in line
         assert "h100" in line
+
+    def test_a_target_may_be_written_as_on_the_box(self) -> None:
+        assert target_named("H100") == "h100"
 
     @pytest.mark.parametrize(
         ("arguments", "sentence"),

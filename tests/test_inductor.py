@@ -389,9 +389,24 @@ def test_an_error_inside_puts_everything_back() -> None:
     assert torch.cuda.is_available() is available
 
 
-def test_what_needs_times_is_refused() -> None:
-    with pytest.raises(CompileError, match="max_autotune"):
-        compile_model(Small(), (), source="small", target=TARGET, compiler="inductor", options={"max_autotune": "True"})
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("max_autotune", "max_autotune needs times of kernels"),
+        ("benchmark_kernel", "benchmark_kernel needs times of kernels"),
+        ("cpp_wrapper", "cpp_wrapper its program is not Python"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(name: str, sentence: str) -> None:
+    with pytest.raises(CompileError, match=sentence) as caught:
+        compile_model(Small(), (), source="small", target=TARGET, compiler="inductor", options={name: "True"})
+    assert caught.value.hint.startswith("Leave the option out")
+
+
+def test_kernels_in_a_language_unknown_here_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compiler.inductor.compile.kernels_in", lambda wrapper: {})
+    with pytest.raises(CompileError, match=r"defines the kernel triton_poi_fused_sin_0 in another language"):
+        compile_model(lambda x: x.sin(), (torch.ones(4),), source="s", target=TARGET, compiler="inductor")
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -136,3 +136,14 @@ def test_the_second_step_of_a_reduction_is_not_the_whole_of_it() -> None:
     first, second = region.groups
     assert first.nodes == second.nodes == ["sum_1"]
     assert (first.estimated_flops, second.estimated_flops) == (1 << 22, 0)
+
+
+def test_a_value_that_is_written_over_in_its_kernel_is_never_stored() -> None:
+    """Inductor gives the normalised value's memory to the result: one kernel, one store."""
+    layers = (torch.nn.Conv2d(3, 16, 3, 2, 1, bias=False), torch.nn.BatchNorm2d(16), torch.nn.Hardswish())
+    second = torch.nn.Conv2d(16, 16, 3, padding=1, bias=False)
+    region = region_of(torch.nn.Sequential(*layers, second).eval(), torch.randn(1, 3, 32, 32))
+    (group,) = (group for group in region.groups if "clamp_max" in group.nodes)
+    assert group.outputs == ["div"]
+    assert group.estimated_bytes == (2 * 16 * 16 * 16 + 4 * 16) * 4
+    assert sum(buffer.first_use == group.order for buffer in region.memory.buffers) == 1

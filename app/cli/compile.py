@@ -93,10 +93,11 @@ def target_named(name: str) -> str:
     Raises:
         CommandError: wrong usage, there is no target of that name.
     """
-    if name and name != "local" and name not in TARGETS:
+    known = name.lower()
+    if known and known != "local" and known not in TARGETS:
         raise CommandError(f"There is no target called '{name}'.", f"Choose of local, {', '.join(TARGETS)}.", status=2)
-    if name:
-        return name
+    if known:
+        return known
     return "local" if local_target() else DEFAULT_TARGET
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from app.cli.summary import total_us
-from app.cli.text import bytes_text, us_text
+from app.cli.text import bytes_text, count_text, us_text
 from compiler.report import Kernel, Measurement, Region, Report, SourceLine
 
 _STYLE = """
@@ -37,8 +37,9 @@ def _sections(report: Report) -> Iterator[str]:
     yield f"<h1>{escape(report.source)}</h1>"
     yield (
         f'<p class="facts">Compiled by {escape(report.compiler)} for {escape(report.target.title)}. '
-        f"{len(report.regions)} regions, {groups} fusion groups, {len(report.kernels)} kernels, {calls} extern calls, "
-        f"{len(report.graph_breaks)} graph breaks. {escape(versions)}. {escape(report.created)}</p>"
+        f"{count_text(len(report.regions), 'region')}, {count_text(groups, 'fusion group')}, "
+        f"{count_text(len(report.kernels), 'kernel')}, {count_text(calls, 'extern call')}, "
+        f"{count_text(len(report.graph_breaks), 'graph break')}. {escape(versions)}. {escape(report.created)}</p>"
     )
     yield from (f"<p>{escape(note)}</p>" for note in report.notes)
     if report.measurements:

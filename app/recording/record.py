@@ -55,7 +55,8 @@ def run_recorded(program: Sequence[str], output: Path, say: Callable[[str], None
         report.sources |= user_sources(report, {})
         make_portable(report)
         save_session(place, report)
-        say(f"fusescope: wrote {place} ({len(report.regions)} regions, {report.compiler}).")
+        regions = "1 region" if len(report.regions) == 1 else f"{len(report.regions)} regions"
+        say(f"fusescope: wrote {place} ({regions}, {report.compiler}).")
     return status
 
 

@@ -46,6 +46,7 @@ def compile_with_inductor(
         CompileError: a stage could not do its work; the message is one sentence.
     """
     config = parse_config(options)
+    _refuse_other_programs(config)
     if not target.local:
         _refuse_timing(config)
     run = InductorRun(target, config, on_stage)
@@ -86,8 +87,37 @@ def inductor_report(
     return report
 
 
-# They choose between kernels by running them.
-_TIMED_OPTIONS = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "coordinate_descent_tuning")
+# They choose between kernels by running them, or write a program that times its own.
+_TIMED_OPTIONS = (
+    "max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "coordinate_descent_tuning", "benchmark_fusion",
+    "benchmark_kernel", "benchmark_combo_kernel", "profile_bandwidth",
+)  # fmt: skip
+_OTHER_PROGRAMS = ("cpp_wrapper", "fx_wrapper")
+
+
+def _refuse_other_programs(config: Mapping[str, Any]) -> None:
+    """Raises CompileError where an option makes Inductor write no program in Python."""
+    from torch._inductor import config as defaults
+
+    for name in _OTHER_PROGRAMS:
+        if config.get(name, getattr(defaults, name, False)):
+            raise CompileError(
+                f"With Inductor's option {name} its program is not Python, and a report is read off that",
+                stage="capture",
+                hint="Leave the option out: fusion, kernels and memory are the same without.",
+            )
+
+
+def _refuse_unread(run: InductorRun, known: Mapping[str, InductorKernel]) -> None:
+    """Raises CompileError where a program launches a kernel that is not defined in a way that is known here."""
+    launched = (launch.kernel for region in run.regions for launch in region.facts.launches)
+    unread = next((name for name in launched if name not in known), None)
+    if unread is not None:
+        raise CompileError(
+            f"Inductor's program defines the kernel {unread} in another language than Triton or C++",
+            stage="compile",
+            hint="An option of Inductor's asks for it, as cuda_backend does; leave it out.",
+        )
 
 
 def _refuse_timing(config: Mapping[str, Any]) -> None:
@@ -95,7 +125,7 @@ def _refuse_timing(config: Mapping[str, Any]) -> None:
     for name in _TIMED_OPTIONS:
         if config.get(name):
             raise CompileError(
-                f"Inductor's option {name} chooses by timing kernels, and the target is not this machine's GPU",
+                f"Inductor's option {name} needs times of kernels, and the target is not this machine's GPU",
                 stage="capture",
                 hint="Leave the option out, or compile for the target local on a machine with a GPU.",
             )
@@ -152,6 +182,7 @@ def _report(
     versions: Mapping[str, str],
 ) -> Report:
     by_name = {kernel.name: kernel for kernel in kernels}
+    _refuse_unread(run, by_name)
     regions = [describe_inductor_region(region, by_name, run.target.backend) for region in run.regions]
     launches: dict[str, list[tuple[str, LaunchFacts]]] = {}
     for region in run.regions:

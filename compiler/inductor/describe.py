@@ -214,10 +214,17 @@ def _call(unit: Unit, by_name: Mapping[str, r.Node], fx_nodes: Mapping[str, fx.N
         reason=reason,
         detail=detail,
         runs_as=runs_as,
-        estimated_bytes=node.estimated_bytes if node is not None else unit.facts.bytes,
+        estimated_bytes=_call_bytes(unit, node),
         estimated_flops=node.estimated_flops if node is not None else 0,
         order=unit.order,
     )
+
+
+def _call_bytes(unit: Unit, node: r.Node | None) -> int:
+    """The less of what the op moves and what the call does: an index reads some elements, and a bias may be a
+    kernel's."""
+    known = (unit.facts.bytes, node.estimated_bytes if node is not None else 0)
+    return min((count for count in known if count), default=0)
 
 
 def _scheduler_nodes(facts: GraphFacts, units: Sequence[Unit]) -> list[r.SchedulerNode]:

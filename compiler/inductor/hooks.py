@@ -17,7 +17,7 @@ from torch import fx
 from compiler.inductor.caches import without_caches
 from compiler.inductor.lines import LineTags
 from compiler.inductor.patching import replaced
-from compiler.inductor.traffic import Touched, moves, static_int, static_size, touched_by
+from compiler.inductor.traffic import Touched, moves, never_stored, static_int, static_size, touched_by
 
 
 @dataclass
@@ -87,7 +87,7 @@ class GraphFacts:
     buffer_origins: dict[str, str] = field(default_factory=dict)  # buffer -> the FX node whose value it holds
     outputs: list[str] = field(default_factory=list)
     wrapper: str = ""
-    removed: set[str] = field(default_factory=set)  # buffers that fusion made unnecessary
+    removed: set[str] = field(default_factory=set)  # buffers that never reach memory, as fusion made it
     mutated_inputs: list[str] = field(default_factory=list)
     cudagraphs: bool = False  # whether the compilation itself had CUDA Graphs on
     skips: list[str] = field(default_factory=list)  # Inductor's own messages on skipping CUDA Graphs
@@ -343,7 +343,7 @@ class _Watcher:
             wrapper = result[0]
             self.facts.wrapper = getattr(wrapper, "value", str(wrapper))
             self.facts.outputs = list(lowering.get_output_names())
-            self.facts.removed = set(lowering.removed_buffers)
+            self.facts.removed = never_stored(lowering)
             self.facts.mutated_inputs = sorted(lowering.mutated_inputs)
             self.facts.partitions = len(lowering.partition_maps or [])
             for unit, node in self._scheduled:  # only now is it known which buffers never reach memory

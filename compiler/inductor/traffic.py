@@ -47,7 +47,7 @@ def touched_by(node: Any) -> dict[str, Touched]:
     """What a scheduler node reads and writes in memory, by buffer; called while its graph is lowered."""
     from torch._inductor.virtualized import V
 
-    inside = set(node.get_buffer_names()) & set(V.graph.removed_buffers)  # never reach memory
+    inside = set(node.get_buffer_names()) & never_stored(V.graph)
     by_buffer: dict[str, list[Any]] = {}
     for dep in (*node.read_writes.reads, *node.read_writes.writes):
         if moves(dep):
@@ -63,6 +63,12 @@ def touched_by(node: Any) -> dict[str, Touched]:
         accesses = dict.fromkeys(access_of(dep, numel) for dep in deps)
         found[name] = Touched(numel, width, tuple(accesses))
     return found
+
+
+def never_stored(lowering: Any) -> set[str]:
+    """Buffers that live and die in one kernel, in registers: those without memory, and those whose memory the kernel
+    uses for another of its values."""
+    return {*lowering.removed_buffers, *lowering.inplaced_to_remove}
 
 
 def moves(dep: Any) -> bool:
