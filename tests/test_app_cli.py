@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import run
-from app.cli.entry import with_default_command
 from app.cli.compile import target_named
+from app.cli.entry import with_default_command
 from app.cli.text import bytes_text, table, us_text
 from app.session import open_session, save_session
 from compiler.options import Options
