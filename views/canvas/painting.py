@@ -394,8 +394,7 @@ class ScenePainter:
                 self._paint_frames(painter, scene, boxes, smooth=smooth, far=False)
                 if camera.scale >= SCALE_TEXT:
                     self._paint_strips(painter, boxes, camera.scale)
-            painter.setPen(_pen(color, max(1.8, 1.0 / camera.scale)))
-            painter.drawLines(self._lines.fill(segments(scene.pieces[pieces], _steps(camera.scale))))
+            self._draw_pieces(painter, pieces, _pen(color, max(1.8, 1.0 / camera.scale)), camera.scale)
             if camera.scale >= SCALE_NODES:
                 self._paint_nodes(painter, seen, camera.scale)
 

@@ -239,6 +239,10 @@ class Scene:
         """Nodes that read a node, in the graph's order."""
         return sorted({int(consumer) for consumer in self.layout.edges[self.outgoing.of(node), 1]})
 
+    def prepare(self) -> None:
+        """Make now what the first key would wait for, as on another thread before the scene is shown."""
+        assert self.reads is not None
+
     @cached_property
     def reads(self) -> list[list[int]]:
         """What each node reads."""

@@ -462,7 +462,7 @@ class GraphPanel(QWidget):
         if region.name in self._jobs:
             return
         stored = self._stored.get(region.name)
-        job = Job(lambda cancelled: Scene(region, _layout(region, stored, cancelled)), self)
+        job = Job(lambda cancelled: _scene(region, stored, cancelled), self)
         job.done.connect(lambda scene: self._made(region, scene))
         job.failed.connect(lambda fault: self._failed(region, fault))
         self._jobs[region.name] = job.start()
@@ -495,6 +495,12 @@ class GraphPanel(QWidget):
         self.show_selection(self._pending)
         self._goal = goal
         self._arrive()
+
+
+def _scene(region: Region, stored: bytes | None, cancelled: Callable[[], bool]) -> Scene:
+    made = Scene(region, _layout(region, stored, cancelled))
+    made.prepare()
+    return made
 
 
 def _layout(region: Region, stored: bytes | None, cancelled: Callable[[], bool]) -> GraphLayout:
