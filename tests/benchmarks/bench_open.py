@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -27,7 +28,7 @@ from PySide6.QtTest import QTest
 
 from app.session import save_session
 from tests.benchmarks.big_session import big_report
-from tests.benchmarks.driving import click, key, move, settle, show_window, wait, wheel
+from tests.benchmarks.driving import button, click, key, move, settle, show_window, wait, wheel
 from tests.benchmarks.fresh import fresh
 from tests.benchmarks.heartbeat import Blocks, Heartbeat
 from views.main_window import MainWindow
@@ -79,8 +80,11 @@ def open_once(file: Path) -> tuple[dict[str, float], dict[str, Blocks]]:
     return times, steps
 
 
-def walk(window: MainWindow) -> list[tuple[str, Callable[[], object]]]:
-    """Every panel, and what people do in them, by real events."""
+def walk(window: MainWindow, pace: float = 1.0) -> list[tuple[str, Callable[[], object]]]:
+    """Every panel, and what people do in them, by real events; with less ``pace`` they wait shorter between them."""
+    def pause(seconds: float) -> None:
+        settle(seconds * pace)
+
     workspace = window.workspace
     panels, canvas, table = workspace.panels, workspace.graph.canvas, workspace.units.table
     keys = [getattr(Qt.Key, f"Key_{digit}") for digit in "1234567890"] + [Qt.Key.Key_Minus, Qt.Key.Key_Equal]
@@ -90,36 +94,80 @@ def walk(window: MainWindow) -> list[tuple[str, Callable[[], object]]]:
     ]
     for place in range(panels.count()):
         steps.append((f"select with {panels.title(place)} in front", lambda place=place: (
-            panels.setCurrentIndex(place), settle(0.2), click(table.viewport(), _row(table, 5 + place)),
+            panels.setCurrentIndex(place), pause(0.2), click(table.viewport(), _row(table, 5 + place)),
         )))  # fmt: skip
     middle = QPoint(canvas.width() // 2, canvas.height() // 2)
 
     def hover() -> None:
         for x in range(20, canvas.width() - 20, 7):
             move(canvas.viewport(), QPoint(x, canvas.height() // 2))
-            settle(0.004)
+            pause(0.004)
 
     def levels() -> None:
         tabs = workspace.inspector.kernel_panel.tabs
         for tab in range(tabs.count()):
             click(tabs, tabs.tabRect(tab).center())
-            settle(0.15)
+            pause(0.15)
+
+    def reach(which: Qt.Key) -> None:
+        click(table.viewport(), _row(table, 4))
+        pause(0.4)
+        key(canvas, which)
+
+    def sort() -> None:
+        header = table.horizontalHeader()
+        for place in range(header.count()):
+            if not header.isSectionHidden(place):
+                click(header.viewport(), QPoint(header.sectionViewportPosition(place) + 20, header.height() // 2))
+                pause(0.05)
+
+    def boxes() -> None:
+        groupings = workspace.graph.groupings
+        groupings.setFocus()
+        key(groupings, Qt.Key.Key_End)
+        for name in ("Open all boxes", "Close all boxes"):
+            pause(0.5)
+            click(button(workspace.graph, name))
+        pause(0.5)
+        key(groupings, Qt.Key.Key_Home)
+
+    def colours() -> None:
+        overlays = workspace.graph.overlays
+        overlays.setFocus()
+        for _ in range(overlays.count()):
+            key(overlays, Qt.Key.Key_Down)
+            pause(0.1)
+        key(overlays, Qt.Key.Key_Home)
+
+    def write() -> None:
+        written: list[object] = []
+        workspace.graph.exported.connect(written.append)
+        with TemporaryDirectory() as folder:
+            workspace.graph.export(Path(folder) / "graph.svg")
+            wait(lambda: bool(written))
 
     def find() -> None:
         key(window, Qt.Key.Key_K, CTRL)
         for letter in "layers 7 mul":
             QTest.keyClick(window.finder.palette.line, letter)
-            settle(0.05)
+            pause(0.05)
         key(window.finder.palette.line, Qt.Key.Key_Return)
 
     return [
         *steps,
-        ("walk the history", lambda: [(key(window, Qt.Key.Key_Left, ALT), settle(0.1)) for _ in range(6)]),
-        ("zoom", lambda: [(wheel(canvas.viewport(), middle, 1 - 2 * (i > 10)), settle(0.02)) for i in range(22)]),
+        ("walk the history", lambda: [(key(window, Qt.Key.Key_Left, ALT), pause(0.1)) for _ in range(6)]),
+        ("zoom", lambda: [(wheel(canvas.viewport(), middle, 1 - 2 * (i > 10)), pause(0.02)) for i in range(22)]),
         ("hover over the graph", hover),
         ("fit", lambda: key(window, Qt.Key.Key_0, CTRL)),
         ("every level of a kernel", levels),
         ("palette", find),
+        ("all that a group depends on", lambda: reach(Qt.Key.Key_U)),
+        ("all that depends on it", lambda: reach(Qt.Key.Key_D)),
+        ("sort the groups", sort),
+        ("boxes of modules", boxes),
+        ("every way to colour", colours),
+        ("write the graph as SVG", write),
+        ("another theme", lambda: click(button(window.toolbar, "Light or dark"))),
     ]
 
 

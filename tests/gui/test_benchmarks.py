@@ -1,15 +1,17 @@
-"""The steps of the benchmark's tour, over two small reports: each does in the window what it says that it times."""
+"""The steps of the window's benchmarks, over small reports: each does in the window what it says that it times."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 from pytestqt.qtbot import QtBot
 
+from tests.benchmarks.bench_open import walk as walk_large
 from tests.benchmarks.bench_tour import STEPS, walk
 from tests.fake_reports import transformer_report
 from tests.gui.conftest import MakeWindow, open_laid_out, settle
 from views.canvas.camera import Camera
 from views.main_window import MainWindow
+from views.selection.selection import Selection
 
 
 def opened(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
@@ -62,3 +64,24 @@ def test_every_step_does_what_it_times(make_window: MakeWindow, qtbot: QtBot) ->
     assert len(of("pin and history", "selected")) == 4 + 4
     assert workspace.panels.compare.diff is not None
     assert [report.compiler for report in of("switch reports", "report")] == ["fusescope", "inductor"] * 2
+
+
+def test_every_step_over_a_large_session_does_what_it_times(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    open_laid_out(qtbot, window, transformer_report(150))
+    workspace = window.workspace
+    shown: list[int] = []
+    selected: list[Selection] = []
+    workspace.panels.current_changed.connect(shown.append)
+    workspace.selection.changed.connect(selected.append)
+    sizes: dict[str, int] = {}
+    for name, step in walk_large(window, pace=0.02):
+        selected.clear()
+        step()
+        settle()
+        sizes[name] = max((len(selection.nodes) for selection in selected), default=0)
+    assert set(shown) == set(range(workspace.panels.count()))
+    assert all(sizes[f"select with {workspace.panels.title(place)} in front"] for place in range(4))
+    assert sizes["walk the history"]
+    assert sizes["all that depends on it"] > sizes["select with Run in front"]
+    assert window.theme.is_dark
