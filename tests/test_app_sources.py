@@ -194,9 +194,11 @@ class TestPython:
             ("torch.ones(2)", "returned a Tensor"),
             ("3", "returned an int,"),
             ("(lambda f: f())(__import__('asyncio').sleep.__get__(0))", "returned a coroutine,"),
-            ("(torch.relu,)", "returned 1 values instead of two"),
+            ("(torch.relu,)", "returned 1 value instead of two"),
             ("(torch.ones(2), (torch.ones(2),))", "returned a Tensor where the model should be"),
-            ("(torch.relu, {'x': torch.ones(2)})", "returned example inputs of type dict"),
+            ("(torch.relu, {3: torch.ones(2)})", "returned keyword inputs that are no dict of names"),
+            ("(torch.relu, (), torch.ones(2))", "returned keyword inputs that are no dict of names"),
+            ("(torch.relu, 3)", "returned example inputs of type int"),
         ],
     )
     def test_wrong_return(self, write: Write, value: str, sentence: str) -> None:
@@ -204,6 +206,27 @@ class TestPython:
         assert error.message.startswith("wrong.py:wrong ")
         assert sentence in error.message
         assert "(module_or_function, example_inputs)" in error.hint
+
+    @pytest.mark.parametrize("returned", ["(x,), {'scale': 3.0, 'mask': x > 1}", "dict(x=x, scale=3.0, mask=x > 1)"])
+    @pytest.mark.parametrize("model", ["Scaled()", "lambda x, *, mask, scale: Scaled()(x, mask=mask, scale=scale)"])
+    def test_inputs_by_keyword(self, write: Write, model: str, returned: str) -> None:
+        """They come after the positional ones, as if the model took them so."""
+        import torch
+
+        text = f"""
+            import torch
+
+            class Scaled(torch.nn.Module):
+                def forward(self, x, *, mask=None, scale=1.0):
+                    return (x * scale).masked_fill(mask, 0.0)
+
+            def by_keyword():
+                x = torch.arange(3.0)
+                return {model}, {returned}
+        """
+        source = load(write("by_keyword.py", text))
+        assert len(source.inputs) == 3
+        assert torch.equal(source.model(*source.inputs), torch.tensor([0.0, 3.0, 0.0]))
 
     def test_no_function(self, write: Write) -> None:
         assert "defines no function" in fault(write("empty.py", "x = 1\n")).message

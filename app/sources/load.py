@@ -11,11 +11,15 @@ from typing import Any
 
 from app.sources.errors import SourceError
 from app.sources.files import own_text
+from app.sources.keywords import by_position
 from app.sources.program import load_program
 from app.sources.python import UserFunction, function_in_file, function_in_module
 from app.sources.spec import SourceKind, SourceSpec
 
-_EXPECTED = "Return (module_or_function, example_inputs), with the inputs in a tuple."
+_EXPECTED = (
+    "Return (module_or_function, example_inputs), with the inputs in a tuple; those given by keyword in a dict, "
+    "alone or after the tuple."
+)
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,10 @@ def load_source(
     function = _find(spec)
     taken = {name: value for name, value in options.items() if name in function.parameters}
     returned = function.call({**taken, **spec.options})
-    model, inputs = check_returned(function.place, returned)
+    model, args, kwargs = check_returned(function.place, returned)
     if device != "cpu" and isinstance(model, torch.nn.Module) and not any(p.is_meta for p in model.parameters()):
         model = model.to(device)  # one without values stays: the compiler says what can be done with it
+    model, inputs = by_position(model, args, kwargs)
     return LoadedSource(
         model=model,
         inputs=_moved(inputs, device),
@@ -74,8 +79,8 @@ def _find(spec: SourceSpec) -> UserFunction:
     return function_in_module(spec.module, spec.function)
 
 
-def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The model and inputs that a source's function returned.
+def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any]]:
+    """The model, its inputs and those by keyword that a source's function returned.
 
     Raises:
         SourceError: it returned something else; the sentence says what.
@@ -87,17 +92,23 @@ def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tu
     if not isinstance(returned, (tuple, list)):
         what = "nothing" if returned is None else _a(returned)
         raise SourceError(f"{place} returned {what}, not a model with its example inputs.", _EXPECTED)
-    if len(returned) != 2:
-        raise SourceError(f"{place} returned {len(returned)} values instead of two.", _EXPECTED)
-    model, inputs = returned
+    if len(returned) not in (2, 3):
+        values = f"{len(returned)} value{'' if len(returned) == 1 else 's'}"
+        raise SourceError(f"{place} returned {values} instead of two.", _EXPECTED)
+    model, inputs, *rest = returned
     if not callable(model):
         raise SourceError(f"{place} returned {_a(model)} where the model should be.", _EXPECTED)
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
+    if isinstance(inputs, Mapping) and not rest:
+        inputs, rest = (), [inputs]
     if not isinstance(inputs, (tuple, list)):
         what = type(inputs).__name__
         raise SourceError(f"{place} returned example inputs of type {what}, not a tuple.", _EXPECTED)
-    return model, tuple(inputs)
+    keywords = rest[0] if rest else {}
+    if not isinstance(keywords, Mapping) or not all(isinstance(name, str) for name in keywords):
+        raise SourceError(f"{place} returned keyword inputs that are no dict of names.", _EXPECTED)
+    return model, tuple(inputs), keywords
 
 
 def _a(value: object) -> str:

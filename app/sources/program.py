@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.sources.errors import SourceError
+from app.sources.keywords import by_position
 from app.sources.size_text import is_arithmetic
 
 if TYPE_CHECKING:
-    import torch
+    pass
 
 _FORCE_SAFE = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 _AGAIN = "Export the model again with torch.export.save, or copy the file again."
@@ -57,26 +58,7 @@ def load_program(path: Path, allow_unsafe: bool, device: str) -> tuple[Callable[
 
         program = move_to_device_pass(program, device)  # devices are written into its graph too
     args, kwargs = program.example_inputs
-    return _positional(program.module(), len(args), tuple(kwargs)), (*args, *kwargs.values())
-
-
-def _positional(module: torch.nn.Module, positional: int, keywords: tuple[str, ...]) -> torch.nn.Module:
-    """``module`` as it is, or wrapped so that its keyword inputs come after the positional ones."""
-    if not keywords:
-        return module
-    from torch import nn
-
-    class Positional(nn.Module):
-        """Passes its trailing inputs on by keyword."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.program = module
-
-        def forward(self, *inputs: Any) -> Any:
-            return self.program(*inputs[:positional], **dict(zip(keywords, inputs[positional:], strict=True)))
-
-    return Positional()
+    return by_position(program.module(), args, kwargs)
 
 
 def _inspect(path: Path) -> str:
