@@ -165,7 +165,7 @@ class TestWords:
     def test_a_view_that_there_is_none_of(self, session: Path, capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ("screenshot", str(session), "-o", str(session.with_suffix(".png")), "--view", "nope")
         line = fails(capsys, *arguments, status=2)
-        assert line.startswith("fusescope: There is no view called 'nope'. Choose of graph, ")
+        assert line.startswith("fusescope: There is no view called 'nope'. Choose one of graph, ")
 
     def test_a_kernel_with_no_name(self, session: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "no kernel called ''" in fails(capsys, "show", str(session), "--kernel", "")

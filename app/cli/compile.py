@@ -95,7 +95,8 @@ def target_named(name: str) -> str:
     """
     known = name.lower()
     if known and known != "local" and known not in TARGETS:
-        raise CommandError(f"There is no target called '{name}'.", f"Choose of local, {', '.join(TARGETS)}.", status=2)
+        hint = f"Choose one of local, {', '.join(TARGETS)}."
+        raise CommandError(f"There is no target called '{name}'.", hint, status=2)
     if known:
         return known
     return "local" if local_target() else DEFAULT_TARGET

@@ -37,7 +37,7 @@ def screenshot(options: argparse.Namespace) -> int:
     from views.screenshot import screenshot as draw
 
     if options.view not in VIEWS:
-        raise CommandError(f"There is no view called '{options.view}'.", f"Choose of {', '.join(VIEWS)}.", status=2)
+        raise CommandError(f"There is no view called '{options.view}'.", f"Choose one of {', '.join(VIEWS)}.", status=2)
     try:
         with told(options.output), replaced(options.output) as temporary:
             draw(
