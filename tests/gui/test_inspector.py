@@ -16,6 +16,7 @@ from views.code.kernel_lines import KernelLines
 from views.inspector.page_area import PageArea
 from views.inspector.sections import Page
 from views.look import format as fmt
+from views.look.theme import light
 from views.main_window import MainWindow
 
 DROPOUT = Path(__file__).parents[1] / "fixtures" / "recorded" / "inductor_dropout.fscope"
@@ -140,6 +141,7 @@ def test_without_source_the_facts_have_all_the_room(window: MainWindow, qtbot: Q
     settle()
     beside = inspector._area.height()
     assert inspector.kernel_panel.isVisible()
+    assert beside > inspector.splitter.height() // 3, "the source does not take it all"
     window.workspace.select_unit(region.extern_calls[0].name)
     settle()
     assert not inspector.kernel_panel.isVisible()
@@ -151,6 +153,21 @@ def test_without_source_the_facts_have_all_the_room(window: MainWindow, qtbot: Q
     window.workspace.select_unit(region.groups[0].name)
     settle()
     assert inspector._area.height() == beside
+
+
+def test_a_line_of_code_without_room_ends_in_an_ellipsis(qtbot: QtBot) -> None:
+    page = Page()
+    qtbot.addWidget(page)
+    page.code("resources/examples/gpt2.py:25  for part in self.c_attn(x).split(width, dim=2)", light())
+    page.resize(200, 60)
+    page.show()
+    (line,) = page.findChildren(QLabel)
+    line.grab()
+    assert line.toolTip() == line.text(), "the whole of it is told"
+    page.resize(900, 60)
+    QApplication.processEvents()
+    line.grab()
+    assert not line.toolTip()
 
 
 def test_an_extern_call_says_why_in_one_sentence(window: MainWindow) -> None:

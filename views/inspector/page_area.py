@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from views.inspector.sections import Page
+from views.look.sizes import px
 from views.widgets.basic import as_panel
 
 
@@ -26,6 +27,10 @@ class PageArea(QScrollArea):
         self._column.setSpacing(0)
         self.setWidget(holder)
         self.page: Page | None = None
+
+    def sizeHint(self) -> QSize:
+        """Room for some facts, also before there are any."""
+        return QSize(px(300), px(280))
 
     def show_page(self, page: Page) -> None:
         """Show another page. The old one may be in the middle of a click: it goes when that is over."""

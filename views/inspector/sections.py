@@ -137,10 +137,9 @@ class Page(QWidget):
 
     def code(self, text: str, theme: Theme) -> None:
         """A line of code."""
-        made = label(text, selectable=True)
+        made = ElidedLabel(text, is_sentence=True)
         made.setFont(theme.mono_font(9.0))
         made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        made.setToolTip(text)
         self._column.addWidget(made)
 
 
