@@ -12,12 +12,13 @@ from pytestqt.qtbot import QtBot
 
 from compiler.report import Report
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, settle
+from tests.gui.conftest import Answers, MakeWindow, settle
 from views.charts.chart import Chart
 from views.code.source import SourcePanel
 from views.inspector.table import Table
 from views.look.theme import light
 from views.main_window import MainWindow
+from views.widgets.picture_menu import picture_menu
 from views.widgets.rows import FindingRow
 
 
@@ -123,6 +124,45 @@ def test_the_graph_is_copied_and_saved_from_its_menu(
         assert target.stat().st_size > 1000
     canvas.to_svg(tmp_path / "here.svg")
     assert (tmp_path / "graph.svg").read_text() == (tmp_path / "here.svg").read_text(), "drawn on another thread"
+
+
+def test_an_export_gets_the_ending_of_what_is_in_it(
+    window: MainWindow, qtbot: QtBot, answers: Answers, tmp_path: Path
+) -> None:
+    def export(place: Path) -> None:
+        answers.to_save = str(place)
+        qtbot.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+
+    for name in ("graph", "graph.v2"):
+        with qtbot.waitSignal(window.workspace.graph.exported) as told:
+            export(tmp_path / name)
+        assert told.args == [tmp_path / f"{name}.svg"]
+        assert not (tmp_path / name).exists()
+    export(tmp_path / "graph")
+    assert window.messages.history[-1].text == f"{tmp_path / 'graph.svg'} cannot be written: File exists."
+    nowhere = tmp_path / "no" / "graph.svg"
+    export(nowhere)
+    assert window.messages.history[-1].text == f"{nowhere} cannot be written: No such file or directory."
+
+
+def test_a_picture_and_a_table_get_their_ending_too(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path / "named"), ""))
+    topology = window.workspace.panels.cuda_graph.topology.view
+    menu = picture_menu(topology, topology.grab, topology.save)
+    for word in ("PNG", "SVG"):
+        next(action for action in menu.actions() if word in action.text()).trigger()
+    assert (tmp_path / "named.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "named.svg").read_text()
+    units = window.workspace.units.table
+    units.customContextMenuRequested.emit(units.rect().center())
+    table_menu = QApplication.activePopupWidget()
+    assert isinstance(table_menu, QMenu)
+    next(action for action in table_menu.actions() if "Save" in action.text()).trigger()
+    table_menu.close()
+    assert (tmp_path / "named.csv").read_text().count("\n") > 1
+    assert not (tmp_path / "named").exists()
 
 
 def test_heat_is_by_time_or_by_bytes(qtbot: QtBot, report: Report) -> None:

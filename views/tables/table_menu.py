@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QMenu
+
+from views.widgets.place import not_written, with_ending
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -42,10 +43,9 @@ def add_table_menu(table: QAbstractItemView, make_csv: Callable[[], str]) -> Non
         if not chosen:
             return
         try:
-            Path(chosen).write_text(make_csv(), encoding="utf-8")
+            with_ending(chosen, ".csv").write_text(make_csv(), encoding="utf-8")
         except OSError as error:
-            text = f"{chosen} cannot be written: {error.strerror}. Choose another folder."
-            tell(table, "Not saved", text)
+            tell(table, "Not saved", f"{not_written(chosen, error)} Choose another place.")
 
     def show(at: QPoint) -> None:
         menu = QMenu(table)

@@ -9,6 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
+from views.widgets.place import not_written, with_ending
+
 
 def picture_menu(widget: QWidget, picture: Callable[[], QPixmap], save: Callable[[Path], None]) -> QMenu:
     """A menu for ``widget``; ``save`` writes by the name's ending and raises OSError where that cannot be."""
@@ -23,9 +25,9 @@ def picture_menu(widget: QWidget, picture: Callable[[], QPixmap], save: Callable
         if not chosen:
             return
         try:
-            save(Path(chosen))
+            save(with_ending(chosen, f".{kind}"))
         except OSError as error:
-            tell(widget, "Not saved", f"{error} Choose another folder.")
+            tell(widget, "Not saved", f"{not_written(chosen, error)} Choose another place.")
 
     menu = QMenu(widget)
     menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

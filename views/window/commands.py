@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
 
 from views.look.style import focus
+from views.widgets.place import not_written, with_ending
 from views.window.actions import Commands
 from views.window.dialogs import about_dialog
 from views.window.message_bar import Message
@@ -102,9 +102,9 @@ def _export_graph(window: MainWindow) -> None:
     if not path:
         return
     try:
-        graph.export(Path(path))
+        graph.export(with_ending(path, ".svg", ".png"))
     except OSError as error:
-        window.post(Message("error", f"{path} cannot be written: {error}.", "Choose another folder."))
+        window.post(Message("error", not_written(path, error), "Choose another place."))
 
 
 def _escape(window: MainWindow) -> None:
