@@ -175,6 +175,12 @@ def test_both_histograms_are_in_one_unit(qtbot: QtBot) -> None:
     assert "µs" not in texts
 
 
+def test_titles_of_narrow_histograms_are_whole(qtbot: QtBot) -> None:
+    chart = histogram(1.0)
+    qtbot.addWidget(chart)
+    assert "CPU time to submit" in [text for text, _ in written(chart, 284, 200)]
+
+
 def test_rates_are_written_plainly(qtbot: QtBot) -> None:
     report = lab_report(60)
     for node in report.regions[0].cuda_graph.topology:

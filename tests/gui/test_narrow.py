@@ -130,6 +130,9 @@ def test_a_small_window_ends_where_its_inspector_does(make_window: MakeWindow, q
     window.resize(1024, 700)
     open_laid_out(qtbot, window, lab_report(60))
     dock = window.workspace.docks.inspector
+    head = window.workspace.graph.head
+    for box in (head.groupings, head.overlays):
+        assert box.width() >= box.sizeHint().width(), "nothing of the bar is cut"
     for grouping in ("fusion", "modules"):
         window.workspace.graph.show_grouping(grouping)
         QApplication.processEvents()

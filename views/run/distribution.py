@@ -21,6 +21,7 @@ from views.run.record import RunRecord, Times
 _BINS = 60
 _HEAD = 39.0  # what is plotted, and the figures' names
 _NAMES = 17.0  # of these the figures' names
+_GAP = 26.0  # pixels between the two
 _WHAT = "Share of each mode's peak; p50 solid, p90 and p99 dotted"
 
 
@@ -102,10 +103,9 @@ class DistributionPlot(Chart):
                 draw_tip(painter, self.theme, box, self._mouse.x(), self._mouse.y(), lines)
 
     def _boxes(self, area: QRectF) -> list[QRectF]:
-        gap = 26.0
-        width = (area.width() - 24 - gap) / 2
+        width = (area.width() - 24 - _GAP) / 2
         left, height = area.left() + 12, area.height() - _HEAD - 4 - BOTTOM
-        return [QRectF(left + number * (width + gap), area.top() + _HEAD + 4, width, height) for number in (0, 1)]
+        return [QRectF(left + number * (width + _GAP), area.top() + _HEAD + 4, width, height) for number in (0, 1)]
 
     def _x(self, panel: Panel, box: QRectF) -> Scale:
         return Scale(float(panel.edges[0]), float(panel.edges[-1]), box.left(), box.right(), self._log)
@@ -118,7 +118,7 @@ class DistributionPlot(Chart):
         font.setWeight(QFont.Weight.DemiBold)
         painter.setFont(font)
         painter.setPen(theme.text)
-        head = QRectF(box.left(), box.top() - _NAMES - 3, box.width(), 16)
+        head = QRectF(box.left(), box.top() - _NAMES - 3, box.width() + _GAP - 4, 16)
         painter.drawText(head, Qt.AlignmentFlag.AlignVCenter, panel.title)
         longest = max(float(one.edges[-1]) for one in self._panels)  # both panels in one unit
         unit, texts = time_axis(longest, log=self._log)

@@ -9,11 +9,13 @@ from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QWidget
 
 from views.background.turns import Turns
+from views.look.sizes import px
 from views.look.theme import Theme
 from views.widgets.basic import DockTitle, icon_button, recolor
 from views.widgets.rail import RailStack
 
 STATE_VERSION = 1
+_GRAPH = 470  # pixels in which nothing of the bar over the graph is cut
 _BETWEEN = 6  # pixels between docks, as in the stylesheet
 _AREAS = Qt.DockWidgetArea
 
@@ -134,7 +136,7 @@ class Docks:
         beside = width - self.panels.minimumSizeHint().width() - _BETWEEN  # the panels must not reach under it
         inspector = min(max(380, min(640, width * 33 // 100)), max(beside, self.inspector.minimumSizeHint().width()))
         units = max(300, min(520, width * 30 // 100 - 64))
-        graph = self._window.centralWidget().minimumSizeHint().width() + 2 * _BETWEEN
+        graph = max(self._window.centralWidget().minimumSizeHint().width(), px(_GRAPH)) + 2 * _BETWEEN
         beyond = max(units + graph + inspector - width, 0)  # what Qt would push out of the window
         units = max(units - (beyond + 1) // 2, self.units.minimumSizeHint().width())
         inspector = min(inspector, max(width - graph - units, self.inspector.minimumSizeHint().width()))
