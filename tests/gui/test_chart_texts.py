@@ -25,6 +25,7 @@ from views.charts.gantt import Gantt
 from views.charts.memory_map import MemoryMap, memory_view
 from views.charts.roofline_chart import RooflineChart, cloud
 from views.cuda_graph.lifecycle_chart import LifecycleChart
+from views.look.resources import load_fonts
 from views.look.theme import light
 from views.panels.timeline import TimelinePanel, _colors, bands_of
 from views.run.compare import ComparePlot
@@ -176,6 +177,7 @@ def test_both_histograms_are_in_one_unit(qtbot: QtBot) -> None:
 
 
 def test_titles_of_narrow_histograms_are_whole(qtbot: QtBot) -> None:
+    load_fonts()  # of others the titles may be wider
     chart = histogram(1.0)
     qtbot.addWidget(chart)
     assert "CPU time to submit" in [text for text, _ in written(chart, 284, 200)]
