@@ -55,6 +55,15 @@ def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
     )
 
 
+def sizes_note(regions: Sequence[r.Region]) -> list[str]:
+    """What a report says of symbolic sizes, where it has some."""
+    sizes = {symbol: value for region in regions for symbol, value in region.sizes.items()}
+    if not sizes:
+        return []
+    example = ", ".join(f"{symbol} = {value}" for symbol, value in sizes.items())
+    return [f"Sizes are symbolic and the program serves all of them; bytes, flops, grids and times are for {example}."]
+
+
 def describe_kernels(regions: Sequence[CompiledRegion], library: KernelLibrary, target: r.Target) -> list[r.Kernel]:
     """All kernels, with the FX nodes behind each line from the launch that defined them."""
     counts = launch_counts(regions)

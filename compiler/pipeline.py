@@ -258,13 +258,12 @@ def _notes(session: Any, report: Report) -> Iterator[str]:
     """What whoever reads the report has to know of it, a sentence each."""
     import torch
 
+    from compiler.describe import sizes_note
+
     for region in session.regions:
         if region.fallback is not None:
             yield f"Region {region.name} runs in eager, as the option fallback=eager has it: {region.fallback}."
-    sizes = {symbol: value for region in report.regions for symbol, value in region.sizes.items()}
-    if sizes:
-        example = ", ".join(f"{symbol} = {value}" for symbol, value in sizes.items())
-        yield f"Sizes are symbolic and the program serves all of them; bytes, flops, grids and times are for {example}."
+    yield from sizes_note(report.regions)
     for name, reason in session.specialized.items():
         yield f"Region {name} is compiled anew for every combination of sizes: {reason}."
     failed = sum(bool(kernel.error) for kernel in report.kernels)

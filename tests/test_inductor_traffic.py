@@ -147,3 +147,20 @@ def test_a_value_that_is_written_over_in_its_kernel_is_never_stored() -> None:
     assert group.outputs == ["div"]
     assert group.estimated_bytes == (2 * 16 * 16 * 16 + 4 * 16) * 4
     assert sum(buffer.first_use == group.order for buffer in region.memory.buffers) == 1
+
+
+def test_symbolic_sizes_are_estimated_by_the_example() -> None:
+    def double(x: Tensor) -> Tensor:
+        return (x * 2).softmax(-1)
+
+    x = torch.randn(70, 330)
+    target = resolve("h100")
+    report = compile_model(double, (x,), source="s", target=target, compiler="inductor", dynamic=True).report
+    (region,) = report.regions
+    assert all(symbol.isidentifier() for symbol in region.sizes)
+    (group,) = region.groups
+    assert sorted(region.sizes.values()) == [70, 330]
+    assert group.estimated_bytes == 2 * x.numel() * 4
+    assert group.grid[0] >= 1
+    assert region.memory.peak_bytes == x.numel() * 4
+    assert any("= 70" in note and "= 330" in note for note in report.notes)

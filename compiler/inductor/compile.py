@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from compiler.describe import sizes_note
 from compiler.dynamo.log import watch_dynamo
 from compiler.dynamo.messages import DynamoFacts
 from compiler.errors import CompileError
@@ -202,7 +203,7 @@ def _report(
         recompiles=dynamo.recompiles,
         sources=dict(files),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        notes=[*run.notes, *_notes(run, kernels)],
+        notes=[*sizes_note(regions), *run.notes, *_notes(run, kernels)],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import torch
 from torch import fx
 
 from compiler import report as r
@@ -59,7 +60,16 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
         fx_text=text,
         scheduler_nodes=_scheduler_nodes(facts, units),
         graphs={**region.texts, "post_grad": text},
+        sizes=_example_sizes(facts.graph),
     )
+
+
+def _example_sizes(graph: fx.GraphModule) -> dict[str, int]:
+    """Each symbolic size among the inputs, as it is with the example's."""
+    values = (node.meta.get("val") for node in graph.graph.nodes if node.op == "placeholder")
+    known = (value.node for value in values if isinstance(value, torch.SymInt) and value.node.hint is not None)
+    # a backward also gets products of sizes, and sizes that the forward found to be fixed
+    return {str(node.expr): int(node.hint) for node in known if node.expr.is_Symbol}
 
 
 def describe_inductor_kernels(
@@ -138,8 +148,7 @@ def _group(
     rule = "beside_a_call" if beside_a_call else _rule(unit, alone)
     outputs = [b for b in unit.facts.writes if b not in facts.removed]
     kernel = kernels[unit.launch.kernel]
-    sizes = {k: v for k, v in unit.launch.numels.items() if isinstance(v, int)}
-    grid = kernel.grid_of(sizes) if kernel.grid_of is not None and len(sizes) == len(unit.launch.numels) else []
+    grid = kernel.grid_of(unit.launch.example) if kernel.grid_of is not None else []
     return r.Group(
         name=unit.name,
         kind=kind,

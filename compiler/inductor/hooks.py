@@ -17,7 +17,7 @@ from torch import fx
 from compiler.inductor.caches import without_caches
 from compiler.inductor.lines import LineTags
 from compiler.inductor.patching import replaced
-from compiler.inductor.traffic import Touched, moves, never_stored, static_int, static_size, touched_by
+from compiler.inductor.traffic import Touched, example_size, moves, never_stored, static_size, touched_by
 
 
 @dataclass
@@ -71,6 +71,7 @@ class LaunchFacts:
     numels: dict[str, int | str]
     lines: dict[int, list[str]]  # FX nodes by line, counted from the line "@triton.jit" of its source as 1
     template: bool = False
+    example: dict[str, int] = field(default_factory=dict)  # the same sizes as they are with the example inputs
 
 
 @dataclass
@@ -285,7 +286,7 @@ class _Watcher:
                 owner = max(known, key=self._order.__getitem__, default=None)
             if owner is not None:
                 self.facts.buffer_origins[name] = owner.name
-            size = static_int(buffer_bytes(buffer.node))
+            size = example_size(buffer_bytes(buffer.node))
             if name not in known_buffers:
                 owned = type(getattr(buffer.node, "layout", None)).__name__ in _OWNING_LAYOUTS
                 self.facts.buffers.append(BufferFacts(name, size, owned))
@@ -299,11 +300,13 @@ class _Watcher:
                 return name
             nodes = [n for n in node_schedule if hasattr(n, "get_name") and hasattr(n, "read_writes")]
             members = list(dict.fromkeys(m for n in nodes for m in members_of(n)))
-            numels = {k: static_size(v) for k, v in (getattr(kernel, "numels", None) or {}).items()}
+            sizes = getattr(kernel, "numels", None) or {}
+            numels = {k: static_size(v) for k, v in sizes.items()}
+            example = {k: example_size(v) for k, v in sizes.items()}
             template = "Template" in type(kernel).__name__
             body = src_code[src_code.index("@triton.jit") :] if "@triton.jit" in src_code else ""
             lines = self._lines.lines_of(kernel, body)
-            self.facts.launches.append(LaunchFacts(name, members, numels, lines, template))
+            self.facts.launches.append(LaunchFacts(name, members, numels, lines, template, example))
             return name
 
         return define_kernel

@@ -1,7 +1,7 @@
 """Bytes that Inductor's scheduler nodes move, buffer by buffer.
 
 What a node reads and writes is taken from its dependencies as plain numbers while Inductor runs; everything else is
-arithmetic on these. Sizes known only at run time count nothing.
+arithmetic on these. Symbolic sizes are those of the example inputs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from compiler.sizes import UNKNOWN_HINT
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def touched_by(node: Any) -> dict[str, Touched]:
         if name in inside:
             continue
         try:
-            numel, width = static_int(V.graph.get_numel(name)), V.graph.get_dtype(name).itemsize
+            numel, width = example_size(V.graph.get_numel(name)), V.graph.get_dtype(name).itemsize
         except (KeyError, AttributeError, NotImplementedError):
             continue  # no tensor: a random seed's generator, a symbol
         accesses = dict.fromkeys(access_of(dep, numel) for dep in deps)
@@ -80,10 +82,10 @@ def access_of(dep: Any, numel: int) -> Access:
     """A dependency as plain numbers; one on a whole buffer of ``numel`` elements (a library call's) covers it."""
     if not hasattr(dep, "var_names"):
         return Access(numel)
-    index, ranges = dep.index, dict(zip(dep.var_names, map(static_int, dep.size), strict=True))
-    if not index.free_symbols <= ranges.keys():  # read from a tensor: as many elements as there are iterations
-        return Access(math.prod(ranges.values()))
-    count = math.prod(ranges[symbol] for symbol in index.free_symbols)
+    index, ranges = dep.index, dict(zip(dep.var_names, map(example_size, dep.size), strict=True))
+    if any(str(symbol).startswith(_READ_FROM_A_TENSOR) for symbol in index.free_symbols):
+        return Access(math.prod(ranges.values()))  # as many elements as there are iterations
+    count = math.prod(ranges[symbol] for symbol in index.free_symbols & ranges.keys())
     terms = {term: static_size(factor) for term, factor in index.as_coefficients_dict().items()}
     offset = terms.pop(1, 0)
     if not all(term in ranges and isinstance(factor, int) for term, factor in terms.items()):
@@ -131,10 +133,17 @@ def shared_bytes(a: Touched, b: Touched) -> int:
     return min(a.bytes, b.bytes)
 
 
-def static_int(value: Any) -> int:
-    """``value`` as a number, or 0 where it depends on sizes known only at run time."""
+def example_size(value: Any) -> int:
+    """``value`` as a number; where it is symbolic, what it is with the example's sizes. Called while its graph is
+    lowered."""
+    from torch._inductor.virtualized import V
+
     size = static_size(value)
-    return size if isinstance(size, int) else 0
+    if isinstance(size, int):
+        return size
+    sizevars: Any = V.graph.sizevars
+    hint = getattr(sizevars, "optimization_hint", None) or sizevars.size_hint  # the older name, up to torch 2.11
+    return int(hint(value, fallback=UNKNOWN_HINT))
 
 
 def static_size(value: Any) -> int | str:
@@ -143,3 +152,6 @@ def static_size(value: Any) -> int | str:
         return int(value)
     except (TypeError, ValueError):
         return str(value)
+
+
+_READ_FROM_A_TENSOR = ("tmp", "indirect")  # names of the numbers that Inductor's loops index by
