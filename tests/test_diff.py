@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.cli import run
-from app.diff import Diff, Status, compare
+from app.diff import Change, Diff, Status, compare
 from app.diff.kernel_code import code, plain, renamed, settings_of
 from app.diff.nodes import match_nodes
+from app.diff.records import share_text
 from app.diff.units import units_of
 from app.session import open_session, save_session
 from compiler.report import CudaGraph, ExternCall, ExternReason, Node, Region, Report
@@ -390,6 +391,21 @@ def test_both_titles_say_what_differs(report: Report) -> None:
     other.training, other.options = True, report.options
     found = compare(report, other)
     assert (found.title_a, found.title_b) == ("Fusescope, inference", "Fusescope, training")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "text"),
+    [
+        (8, 8, "="), (8, 9, "+12.5%"), (10**6, 10**6 - 9, "-<0.1%"), (10**6, 10**6 + 9, "+<0.1%"),
+        (2, 20_000, "+999,900.0%"), (8, 0, "-100.0%"),
+    ],
+)  # fmt: skip
+def test_a_small_change_is_not_told_as_none(a: int, b: int, text: str) -> None:
+    share = Change("bytes", a, b).share
+    assert share is not None
+    assert share_text(share) == text
+    assert Change("bytes", 0, b).share is None
+    assert Change("compiler", "a", "b").share is None
 
 
 def test_empty_reports() -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from app.cli.text import bytes_text, count_text, shorten, table, us_text
 from app.diff import Change, Diff, GroupDiff, KernelDiff, RegionDiff, Status, compare
+from app.diff.records import share_text
 from app.session import open_session
 from compiler.report import Report
 
@@ -157,9 +158,11 @@ def _plain(value: str | float | int | None) -> str:
 
 def _ratio(change: Change) -> str:
     a, b = change.a, change.b
+    if change.share is not None:
+        return share_text(change.share)
     if isinstance(a, str) or isinstance(b, str) or a is None or b is None or a == b:
         return "" if a != b else "="
-    return f"{b - a:+,.3g}" if not a else f"{(b - a) / a:+.1%}"
+    return f"{b - a:+,.3g}"
 
 
 _SHOWN_NAMES = 6

@@ -27,6 +27,22 @@ class Change(msgspec.Struct, frozen=True):
     a: str | float | int | None
     b: str | float | int | None
 
+    @property
+    def share(self) -> float | None:
+        """How much more b is than a, as a share of a; None where that cannot be said."""
+        if isinstance(self.a, str) or isinstance(self.b, str) or not self.a or self.b is None:
+            return None
+        return self.b / self.a - 1
+
+
+def share_text(share: float) -> str:
+    """A share as a change: "+12.5%", or that it is less than the last digit shown, or "=" for none."""
+    if not share:
+        return "="
+    if abs(share) < 0.0005:
+        return "-<0.1%" if share < 0 else "+<0.1%"
+    return f"{share:+,.1%}"
+
 
 class NodeMatch(msgspec.Struct, frozen=True):
     """A node of a and the node of b that it is. Inferred where only op and order say so."""

@@ -7,7 +7,7 @@ from collections import Counter
 from PySide6.QtGui import QColor
 
 from app.diff import Change, Diff, GroupDiff, KernelDiff, Status
-from app.diff.records import Cost
+from app.diff.records import Cost, share_text
 from views.look import format as fmt
 from views.look.theme import Theme
 from views.tables.data_table import Column, Record
@@ -156,7 +156,7 @@ def figure_records(diff: Diff, theme: Theme) -> list[Record]:
         texts = (_title(change.name), _figure(change, change.a), _figure(change, change.b), _ratio(change))
         records.append(
             Record(
-                texts, (change.name, change.a, change.b, _share(change)), color=theme.text if differs else theme.muted
+                texts, (change.name, change.a, change.b, change.share), color=theme.text if differs else theme.muted
             )
         )
     return records
@@ -194,12 +194,5 @@ def _figure(change: Change, value: str | float | int | None) -> str:
     return f"{value:,}"
 
 
-def _share(change: Change) -> float | None:
-    if isinstance(change.a, str) or isinstance(change.b, str) or not change.a or change.b is None:
-        return None
-    return change.b / change.a - 1
-
-
 def _ratio(change: Change) -> str:
-    share = _share(change)
-    return "" if share is None else "=" if not share else f"{share:+.1%}"
+    return "" if change.share is None else share_text(change.share)
