@@ -179,6 +179,18 @@ def test_provenance(report: r.Report) -> None:
         assert sum(bool(n.provenance.frames) for n in calls) > 0.9 * len(calls)
 
 
+def test_what_a_pattern_put_in_has_the_place_of_the_nearest_node_that_has_one() -> None:
+    """A scaled softmax becomes a dozen nodes of which Inductor keeps no stack; several lie between others of these."""
+
+    def scaled(x: Tensor) -> Tensor:
+        return (x * 2).softmax(-1)
+
+    report = compile_model(scaled, (torch.ones(8, 16),), source="s", target=TARGET, compiler="inductor").report
+    calls = [node for node in report.regions[0].nodes if node.kind is r.NodeKind.CALL]
+    assert any(not node.provenance.exact for node in calls)
+    assert all(node.provenance.frames[0].code == "return (x * 2).softmax(-1)" for node in calls)
+
+
 def test_lines_of_kernels_map_to_their_nodes(report: r.Report) -> None:
     nodes = {f"{region.name}/{name}" for region, found in regions(report) for name in found}
     groups = {k.name: {f"{x.name}/{n}" for x in report.regions for g in x.groups if g.kernel == k.name for n in g.nodes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -24,7 +25,7 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
     """One graph for a target of this ``backend``: nodes, groups, calls, refusals, memory, CUDA Graph answer, texts."""
     facts = region.facts
     assert facts.graph is not None
-    nodes = [_inferred(node, describe_node(node, region.kind), facts.graph) for node in facts.graph.graph.nodes]
+    nodes = [_inferred(node, describe_node(node, region.kind)) for node in facts.graph.graph.nodes]
     by_name = {node.name: node for node in nodes}
     fx_nodes = {node.name: node for node in facts.graph.graph.nodes}
     units = units_of(facts)
@@ -295,15 +296,23 @@ def _static(nodes: Sequence[r.Node]) -> set[str]:
     return {node.name for node in nodes if node.op in ("parameter", "buffer")}
 
 
-def _inferred(node: fx.Node, record: r.Node, graph: fx.GraphModule) -> r.Node:
-    """A node that a pass of Inductor's made has no place in the user's code: take that of what it computes with."""
+def _inferred(node: fx.Node, record: r.Node) -> r.Node:
+    """A node that a pass of Inductor's made has no place in the user's code: take that of the nearest node that has
+    one, of what it computes with before what uses it."""
     if record.provenance.exact or node.op != "call_function":
         return record
     from compiler.provenance import provenance_of
 
-    for other in (*node.all_input_nodes, *node.users):
-        known = provenance_of(other)
-        if known.frames:
-            record.provenance = msgspec.structs.replace(known, exact=False)
-            break
+    near = deque([node])
+    seen = {node}
+    while near:
+        for other in (current := near.popleft()).all_input_nodes + list(current.users):
+            if other in seen:
+                continue
+            known = provenance_of(other)
+            if known.frames:
+                record.provenance = msgspec.structs.replace(known, exact=False)
+                return record
+            seen.add(other)
+            near.append(other)
     return record
