@@ -380,3 +380,17 @@ def test_the_sign_of_sorting_stands_beside_the_title(qtbot: QtBot, column: int, 
     assert 4 < side * (sign.x() - title) < 14, "before a figure's, after a text's"
     narrow = header.sign_at(QRect(0, 0, 30, 24), column)
     assert 0 < narrow.x() < 30
+
+
+@pytest.mark.parametrize("width", [1280, 1440, 1600])
+def test_names_of_library_calls_are_whole_in_the_table_of_units(
+    make_window: MakeWindow, qtbot: QtBot, width: int
+) -> None:
+    window = make_window(worker=False)
+    window.resize(width, 900)
+    report = lab_report(60)
+    open_laid_out(qtbot, window, report)
+    QApplication.processEvents()
+    table = window.workspace.units.table
+    swatch_and_pads = 18 + 10
+    assert table.columnWidth(1) >= table.fontMetrics().horizontalAdvance("ext_addmm_28") + swatch_and_pads

@@ -21,7 +21,7 @@ from views.widgets.text_line import TextLine
 
 _COLUMNS = [
     Column("#", 30, True, "Position in the schedule", is_muted=True),
-    Column("Name", 108, least=108, is_name=True),
+    Column("Name", 124, least=124, is_name=True),
     Column("Time", 76, True, "Measured time where there is one; else estimated for the target and marked ~", least=66),
     Column(
         "Wasted", 72, True,
