@@ -421,6 +421,20 @@ def test_kernels_in_a_language_unknown_here_are_said(monkeypatch: pytest.MonkeyP
         compile_model(lambda x: x.sin(), (torch.ones(4),), source="s", target=TARGET, compiler="inductor")
 
 
+def test_a_template_of_inductors_has_no_grid_that_its_loops_tell() -> None:
+    """The program computes it: attention by a template had ended in a NameError."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    q = torch.randn(1, 2, 128, 64)
+    report = compile_model(
+        lambda q: flex_attention(q, q, q), (q,), source="s", target=TARGET, compiler="inductor"
+    ).report
+    (group,) = (group for group in report.regions[0].groups if group.kind is r.GroupKind.TEMPLATE)
+    assert group.grid == []
+    assert any("flex_attention" in name for name in group.nodes)
+    assert not any(kernel.error for kernel in report.kernels)
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_target(name: str) -> None:
     """Down to PTX and SASS, for AMD to its own assembly."""

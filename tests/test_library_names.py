@@ -38,6 +38,18 @@ def test_the_library_is_the_vendors(compiler: str, target: str, names: set[str])
     assert not [name for name in others if name in text]
 
 
+@pytest.mark.usefixtures("fresh_dynamo")
+@pytest.mark.parametrize(("target", "library"), [("h100", "cuDNN"), ("mi300x", "MIOpen")])
+def test_a_recurrent_network_is_the_librarys(target: str, library: str) -> None:
+    """Its op has an empty result beside the others, for which it was told to be too small to help."""
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        model, x = torch.nn.LSTM(8, 8).eval(), torch.randn(3, 2, 8)
+        (region,) = compile_model(model, (x,), source="s", target=resolve(target)).report.regions
+    (call,) = (call for call in region.extern_calls if "rnn" in call.op)
+    assert call.reason is ExternReason.LIBRARY_IS_FASTER
+    assert call.detail == f"a layer of a recurrent network, traced as the CPU's op: {library}"
+
+
 def test_on_a_cpu_none_is_named() -> None:
     """torch chooses among several there, by how it was built."""
     graph = capture(lambda x, w: [(x @ w).sort().values], torch.randn(4, 8), torch.randn(8, 8))

@@ -99,8 +99,12 @@ def _load(kernel: InductorKernel) -> Any:
     return namespace[kernel.function]
 
 
-def _grid(inductor_meta: Mapping[str, Any], config: Any) -> Callable[[Mapping[str, int]], list[int]]:
+def _grid(inductor_meta: Mapping[str, Any], config: Any) -> Callable[[Mapping[str, int]], list[int]] | None:
+    """The grid from the sizes of the kernel's loops; None for a template, whose program computes its grid."""
     from torch._inductor.runtime.triton_heuristics import GridExpr
+
+    if inductor_meta.get("extra_launcher_args"):
+        return None
 
     def grid_of(numels: Mapping[str, int]) -> list[int]:
         grid = GridExpr.from_meta(dict(inductor_meta), config)

@@ -39,6 +39,10 @@ _LIBRARY_OPS = {
     "baddbmm": ("a batch of matrix products", _PRODUCT),
     "convolution": ("a convolution", _CONVOLUTION),
     "convolution_backward": ("a convolution's gradients", _CONVOLUTION),
+    # the library of convolutions has them, too; models for a GPU that is not here are traced on the CPU
+    "mkldnn_rnn_layer": ("a layer of a recurrent network, traced as the CPU's op", _CONVOLUTION),
+    "_cudnn_rnn": ("a recurrent network", _CONVOLUTION),
+    "miopen_rnn": ("a recurrent network", _CONVOLUTION),
 }
 # by the backend of a target; on a CPU torch chooses among several, and none is named
 _LIBRARIES = {
@@ -51,7 +55,7 @@ def library_reason(node: torch.fx.Node) -> ExternReason:
     """Why an op with no rule is a library call."""
     packet = getattr(node.target, "overloadpacket", None)
     name = packet.__name__ if packet is not None else str(node.target)
-    if name in _LIBRARY_OPS or "scaled_dot_product" in name or "_rnn" in name or "cudnn" in name:
+    if name in _LIBRARY_OPS or "scaled_dot_product" in name or "cudnn" in name:
         return ExternReason.LIBRARY_IS_FASTER
     return ExternReason.NO_LOWERING
 
