@@ -55,11 +55,12 @@ def check_numerics(
     TRITON_INTERPRET=1 must have switched on before Triton was imported.
 
     Raises:
-        CompileError: a stage failed, or there is nothing here to run the kernels.
+        CompileError: a stage failed, Dynamo captured nothing, or there is nothing here to run the kernels.
     """
     from compiler.backend import Session, fusescope
+    from compiler.dynamo.log import watch_dynamo
     from compiler.options import parse_options
-    from compiler.pipeline import run_once, to_gpu
+    from compiler.pipeline import nothing_captured, run_once, to_gpu
 
     if not target.local and not interpreting():
         raise CompileError(
@@ -86,7 +87,10 @@ def check_numerics(
     compiled = torch.compile(
         model, backend=lambda gm, x: fusescope(gm, x, options={"session": session}), dynamic=dynamic or None
     )
-    run_once(compiled, args, training)
+    with watch_dynamo() as dynamo:
+        run_once(compiled, args, training)
+    if not session.regions:
+        raise nothing_captured(dynamo.graph_breaks, "check")
     device = INTERPRETER if interpreting() else target.title
     return Numerics(device, [check for run in runs for check in run.checks])
 

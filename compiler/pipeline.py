@@ -119,7 +119,7 @@ def _with_fusescope(model: Any, inputs: tuple[Any, ...], job: _Job) -> Compilati
     stages = [stage for region in session.regions for stage in region.stages]
     capture_ms = max((time.perf_counter() - start) * 1e3 - sum(stage.ms for stage in stages), 0.0)
     if not session.regions:
-        raise _nothing_captured(dynamo.graph_breaks)
+        raise nothing_captured(dynamo.graph_breaks)
     job.on_stage(StageEvent("capture", "", 0.95, capture_ms))
     job.on_stage(StageEvent("report", "", 0.95))
     start = time.perf_counter()
@@ -150,16 +150,16 @@ def _with_inductor(model: Any, inputs: tuple[Any, ...], job: _Job) -> Compilatio
         on_stage=job.on_stage,
     )
     if not report.regions:
-        raise _nothing_captured(report.graph_breaks)
+        raise nothing_captured(report.graph_breaks)
     return Compilation(report, compiled, model, inputs)
 
 
 _COMPILERS = {"fusescope": _with_fusescope, "inductor": _with_inductor}
 
 
-def _nothing_captured(breaks: Sequence[GraphBreak]) -> CompileError:
+def nothing_captured(breaks: Sequence[GraphBreak], wanted: str = "show") -> CompileError:
     """What to say of a model of which Dynamo captured no part: the reason it gave, if it gave one."""
-    message = "Dynamo captured no part of this model, so there is nothing to show"
+    message = f"Dynamo captured no part of this model, so there is nothing to {wanted}"
     if not breaks:
         return CompileError(message, stage="capture", hint="Nothing in it computes with tensors.")
     found = breaks[-1]

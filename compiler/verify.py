@@ -47,9 +47,11 @@ def verify_model(
 
     Raises:
         RuntimeError: neither the interpreter nor a GPU is there to run kernels.
+        CompileError: a stage failed, or Dynamo captured nothing.
     """
     from compiler.backend import Session, default_target, fusescope
-    from compiler.pipeline import run_once, to_gpu
+    from compiler.dynamo.log import watch_dynamo
+    from compiler.pipeline import nothing_captured, run_once, to_gpu
 
     if interpret and not interpreting():
         raise RuntimeError("TRITON_INTERPRET=1 must be set before Triton is imported")
@@ -71,7 +73,10 @@ def verify_model(
 
     settings = {"session": session, "executable": watch}
     compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=settings), dynamic=dynamic or None)
-    run_once(compiled, args, training)
+    with watch_dynamo() as dynamo:
+        run_once(compiled, args, training)
+    if not session.regions:
+        raise nothing_captured(dynamo.graph_breaks, "check")
     return [check for recorder in recorders for check in recorder.checks]
 
 

@@ -68,6 +68,12 @@ def test_kernels_need_something_to_run_on(monkeypatch: pytest.MonkeyPatch) -> No
         check_numerics(torch.relu, (torch.randn(3),), target=resolve("h100"))
 
 
+def test_a_model_of_which_nothing_is_captured_was_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(CompileError, match="captured no part of this model, so there is nothing to check"):
+        check_numerics(torch.nn.Identity(), (torch.randn(3),), target=resolve("h100"))
+
+
 def test_the_overlay_goes_by_powers_of_ten() -> None:
     report = transformer_report(60)
     region = report.regions[0]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from compiler import verify
+from compiler.errors import CompileError
 from compiler.report import KernelCheck
 from compiler.runtime.executable import interpreted_launcher
 
@@ -25,6 +26,13 @@ def checks(function: Any, *inputs: Tensor) -> list[KernelCheck]:
 
 def normalise(x: Tensor, w: Tensor) -> Tensor:
     return (x - x.mean(-1, keepdim=True)) * w
+
+
+def test_a_model_of_which_nothing_is_captured_was_not_checked() -> None:
+    """It is no model without a group, which would be in order."""
+    with pytest.raises(CompileError, match="captured no part of this model, so there is nothing to check"):
+        checks(torch.nn.Identity(), torch.randn(3))
+    assert checks(lambda x: x @ x, torch.randn(3, 3)) == []
 
 
 FAULTS: dict[str, Callable[[Tensor], object]] = {
