@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6 import QtWidgets
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QAction, QColor, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
@@ -59,9 +59,31 @@ class Paragraph(QLabel):
         self.setMinimumHeight(self.heightForWidth(event.size().width()))
 
 
+class _PushButton(QPushButton):
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter presses it too, as Space does; Qt knows that only of dialogs."""
+        if not _pressed_by_enter(self, event):
+            super().keyPressEvent(event)
+
+
+class _ToolButton(QToolButton):
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter presses it too."""
+        if not _pressed_by_enter(self, event):
+            super().keyPressEvent(event)
+
+
+def _pressed_by_enter(button: QAbstractButton, event: QKeyEvent) -> bool:
+    """Press ``button`` if the key is Enter; one that is held presses it once."""
+    is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+    if is_enter and not event.isAutoRepeat():
+        button.click()
+    return is_enter
+
+
 def push_button(text: str, on_click: Callable[[], object], role: str = "", tip: str = "") -> QPushButton:
     """A push button that calls ``on_click``."""
-    made = QPushButton(text)
+    made = _PushButton(text)
     made.setAccessibleName(tip or text)
     if role:
         made.setProperty("role", role)
@@ -75,7 +97,7 @@ def push_button(text: str, on_click: Callable[[], object], role: str = "", tip: 
 
 def icon_button(name: str, tip: str, on_click: Callable[[], object], theme: Theme) -> QToolButton:
     """A button that is only an icon; ``tip`` is also its accessible name. ``recolor`` follows a theme change."""
-    made = QToolButton()
+    made = _ToolButton()
     made.setProperty("icon_name", name)
     made.setAccessibleName(tip)
     made.setToolTip(tip)
