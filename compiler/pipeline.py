@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from compiler.dynamo.lstm import lstm_as_on_gpu
 from compiler.dynamo.messages import advice, parse_error
 from compiler.errors import CompileError, TracingError, sentence
 from compiler.options import parse_options
@@ -79,7 +80,8 @@ def compile_model(
         raise CompileError(f"There is no compiler {compiler!r}", hint=hint, stage="capture")
     listen = on_stage or (lambda event: None)
     job = _Job(source, target, training, dynamic, dict(options or {}), dict(files or {}), listen)
-    return _COMPILERS[compiler](model, tuple(inputs), job)
+    with lstm_as_on_gpu(traced_on_cpu=not target.local):
+        return _COMPILERS[compiler](model, tuple(inputs), job)
 
 
 class _Job(NamedTuple):

@@ -51,6 +51,7 @@ def verify_model(
     """
     from compiler.backend import Session, default_target, fusescope
     from compiler.dynamo.log import watch_dynamo
+    from compiler.dynamo.lstm import lstm_as_on_gpu
     from compiler.pipeline import nothing_captured, run_once, to_gpu
 
     if interpret and not interpreting():
@@ -73,7 +74,7 @@ def verify_model(
 
     settings = {"session": session, "executable": watch}
     compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=settings), dynamic=dynamic or None)
-    with watch_dynamo() as dynamo:
+    with watch_dynamo() as dynamo, lstm_as_on_gpu(traced_on_cpu=interpret):
         run_once(compiled, args, training)
     if not session.regions:
         raise nothing_captured(dynamo.graph_breaks, "check")
