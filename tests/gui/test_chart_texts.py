@@ -165,6 +165,19 @@ def test_texts_are_whole_and_apart(qtbot: QtBot, name: str, size: tuple[int, int
         assert common.width() < 1.5 or common.height() < 1.5, f"'{one}' and '{other}' are written over each other"
 
 
+@pytest.mark.parametrize("layout", ["order", "side"])
+def test_the_keys_of_a_very_narrow_plot_are_whole(qtbot: QtBot, layout: str) -> None:
+    """As wide as it is in a window of 1024 pixels."""
+    chart = run_plot(layout, 1.0)
+    qtbot.addWidget(chart)
+    chart.resize(258, 190)
+    boxes = dict(written(chart, 258, 190))
+    submit, busy = boxes["CPU time to submit"], boxes["GPU time"]
+    assert submit.left() > 19
+    assert submit.right() < busy.left()
+    assert busy.right() <= 258
+
+
 def test_both_histograms_are_in_one_unit(qtbot: QtBot) -> None:
     record = RunRecord()
     record.add("compiled", [60_000.0 + i for i in range(300)], [200.0 + i for i in range(300)])

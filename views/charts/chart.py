@@ -240,11 +240,15 @@ def _ticks(scale: Scale, spacing_px: float, texts: Texts | None) -> list[tuple[f
     return list(zip(found, written(found), strict=True))
 
 
-def draw_legend(painter: QPainter, theme: Theme, left: float, top: float, keys: list[tuple[str, QColor]]) -> float:
-    """Keys in a row from ``left``; returns where they end."""
+def draw_legend(
+    painter: QPainter, theme: Theme, left: float, right: float, top: float, keys: list[tuple[str, QColor]]
+) -> None:
+    """Keys in a row from ``left``, or from before it where they would not end at ``right``."""
     painter.save()
     painter.setFont(theme.ui_font(9.0))
     metrics = QFontMetricsF(painter.font())
+    needed = sum(19 + metrics.horizontalAdvance(text) + 16 for text, _ in keys) - 14  # no gap after the last
+    left = max(min(left, right - needed), 2.0)
     for text, color in keys:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(color)
@@ -254,7 +258,6 @@ def draw_legend(painter: QPainter, theme: Theme, left: float, top: float, keys: 
         painter.drawText(QRectF(left + 19, top, width + 2, 16), Qt.AlignmentFlag.AlignVCenter, text)
         left += 19 + width + 16
     painter.restore()
-    return left
 
 
 def draw_tip(painter: QPainter, theme: Theme, area: QRectF, x: float, y: float, lines: list[str]) -> None:

@@ -148,7 +148,7 @@ class RunPlot(Chart):
         unit, texts = time_axis(self._limits[1], log=self._log)
         for number, (facet, (box, x, y)) in enumerate(zip(self._shown, self._boxes(area), strict=True)):
             titles = ("iteration" if number == len(self._shown) - 1 else " ", unit if number == 0 else "")
-            self._paint_head(painter, facet, box, is_first=number == 0)
+            self._paint_head(painter, facet, box, area.right(), is_first=number == 0)
             self._paint_shades(painter, facet, box, x)
             draw_axes(painter, theme, box, x, y, titles, y_texts=texts)
             painter.save()
@@ -182,12 +182,13 @@ class RunPlot(Chart):
             return curve.values
         return curve.values[max(self._view[0] - curve.first, 0) : max(self._view[1] - curve.first, 0)]
 
-    def _paint_head(self, painter: QPainter, facet: Facet, box: QRectF, *, is_first: bool) -> None:
+    def _paint_head(self, painter: QPainter, facet: Facet, box: QRectF, right: float, *, is_first: bool) -> None:
         """The figure's or mode's name; the curves' keys stand once above all of them."""
         theme = self.theme
         top = box.top() - self._head - 1
         if is_first and (facet.color is not None or not facet.title):
-            draw_legend(painter, theme, box.left(), top, [(curve.title, curve.color) for curve in facet.curves])
+            keys = [(curve.title, curve.color) for curve in facet.curves]
+            draw_legend(painter, theme, box.left(), right, top, keys)
         if not facet.title:
             return
         left = box.left()
