@@ -15,11 +15,12 @@ from app.cli import run
 from app.diff import Change, Diff, Status, compare
 from app.diff.kernel_code import code, plain, renamed, settings_of
 from app.diff.nodes import match_nodes
-from app.diff.records import share_text
+from app.diff.records import Cost, share_text
 from app.diff.units import units_of
 from app.session import open_session, save_session
 from compiler.report import CudaGraph, ExternCall, ExternReason, Node, Region, Report
 from tests.fake_reports import backward_region, transformer_region, transformer_report
+from views.compare.rows import _times
 
 
 def copy_of(report: Report) -> Report:
@@ -406,6 +407,18 @@ def test_a_small_change_is_not_told_as_none(a: int, b: int, text: str) -> None:
     assert share_text(share) == text
     assert Change("bytes", 0, b).share is None
     assert Change("compiler", "a", "b").share is None
+
+
+def test_times_of_a_nanosecond_are_none_of_zero(report: Report) -> None:
+    for kernel in report.kernels:
+        kernel.estimated_us = 0.0004 / kernel.launches
+    shorter = copy_of(report)
+    for kernel in shorter.kernels:
+        kernel.estimated_us = 0.0002 / kernel.launches
+    (total,) = (one for one in compare(report, shorter).totals if one.name == "kernel time, estimated (us)")
+    assert total.a == pytest.approx(0.0004 * len(report.kernels))
+    assert total.share == pytest.approx(-0.5)
+    assert _times(Cost(us=0.0004), Cost(us=0.0002)) == "~0.40 ns → ~0.20 ns"
 
 
 def test_empty_reports() -> None:

@@ -138,7 +138,7 @@ def _kernel_us(report: Report, field: str) -> float | None:
         us: float | None = getattr(kernel, field)
         known = known and us is not None
         total += (us or 0.0) * kernel.launches
-    return round(total, 3) if known else None
+    return round(total, 6) if known else None  # kernels of tiny models take parts of a nanosecond
 
 
 def _measurements(a: Report, b: Report) -> list[Change]:

@@ -179,7 +179,7 @@ def _pair(a: int | None, b: int | None, text: object) -> str:
 
 def _times(a: Cost, b: Cost) -> str:
     def one(cost: Cost) -> str:
-        return "–" if cost.us is None else f"{'' if cost.measured else '~'}{fmt.microseconds(round(cost.us, 3))}"
+        return "–" if cost.us is None else f"{'' if cost.measured else '~'}{fmt.microseconds(cost.us)}"
 
     return one(a) if (a.us, a.measured) == (b.us, b.measured) else f"{one(a)}{_ARROW}{one(b)}"
 
