@@ -229,4 +229,4 @@ def _source(region: Region, name: str) -> SourceLine | None:
 
 
 def _mb(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} KB"
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"

@@ -286,7 +286,7 @@ def test_the_chosen_order_is_explained() -> None:
     moved = Memory(peak_bytes=750, order=MemoryOrder.BACKWARD, captured_peak_bytes=1000, moved_steps=3)
     text = order_text(moved)
     assert "3 steps moved (from the back" in text
-    assert "would be 1.00 KB" in text
+    assert "would be 1.00 kB" in text
     assert text.endswith("now it is 25% lower.")
 
 

@@ -78,7 +78,7 @@ def test_no_figure_of_a_comparison_is_cut_in_a_small_window(make_window: MakeWin
 def test_figures_are_whole_in_every_unit(qtbot: QtBot) -> None:
     table = DataTable("t", [Column("Name", 200, least=40), Column("Time", 30, True)])
     qtbot.addWidget(table)
-    for wide, narrow in (("8.88 ms", "8.88 µs"), ("8.88 MFLOP", "8.88 KFLOP")):
+    for wide, narrow in (("8.88 ms", "8.88 µs"), ("8.88 MFLOP", "8.88 kFLOP")):
         for last in ((wide, narrow), (narrow, wide)):
             table.set_records([Record(("a_rather_long_name" * 4, text), (text, text)) for text in last])
             table.resize(160, 200)

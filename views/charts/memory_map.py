@@ -282,7 +282,7 @@ class MemoryMap(Chart):
 
 
 def _unit(peak: float) -> tuple[float, str]:
-    for size, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+    for size, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if peak >= size:
             return size, name
     return 1.0, "B"

@@ -48,12 +48,12 @@ def count(value: int) -> str:
 
 def size(value: float) -> str:
     """Bytes in decimal units: "12.3 MB"."""
-    return _scaled(value, ("B", "KB", "MB", "GB", "TB"))
+    return _scaled(value, ("B", "kB", "MB", "GB", "TB"))
 
 
 def flops(value: float) -> str:
     """Floating-point operations: "1.2 GFLOP"."""
-    return _scaled(value, ("FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP"))
+    return _scaled(value, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"))
 
 
 def microseconds(value: float) -> str:

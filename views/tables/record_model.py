@@ -97,7 +97,7 @@ class RecordModel(QAbstractTableModel):
     def longest(self, column: int) -> list[str]:
         """The longest texts of a column, shown or not; of very many records, of the first. None without records.
 
-        One of each unit, for of as many letters "MFLOP" is wider than "KFLOP".
+        One of each unit, for of as many letters "MFLOP" is wider than "kFLOP".
         """
         if not self._longest:  # of all columns at once, for it is asked at once
             texts = zip(*[record.texts for record in self._all[:_LOOKED_AT]], strict=True)
