@@ -73,6 +73,8 @@ def lost_between(region: Region) -> dict[frozenset[str], set[tuple[RefusalRule, 
 def test_a_softmax_in_three_kernels() -> None:
     """Rows too long for one kernel: parts of the maximum and the sum, both of them whole, and the quotients."""
     region = region_of(lambda x: x.softmax(-1), torch.randn(64, 200_000))
+    if torch.__version__ < "2.12":
+        pytest.skip("Inductor makes more than three kernels of it with torch 2.11")
     first, second, third = (group.name for group in region.groups)
     rows = 2 * 64 * 4  # bytes of the maximum and the sum of each row
     x = 64 * 200_000 * 4
