@@ -73,39 +73,49 @@ class Remainder(sympy.Function):  # type: ignore[misc]
     is_nonnegative = True
 
 
+INT32_MAX = 2**31 - 1
+
+
 @lru_cache(maxsize=1 << 16)
-def bounds(expr: Expr) -> tuple[int, int]:
-    """The smallest and the largest value (both inclusive) that interval arithmetic gives ``expr``."""
+def bounds(expr: Expr, largest: int = UNBOUNDED) -> tuple[int, int]:
+    """The smallest and the largest value (both inclusive) that interval arithmetic gives ``expr``, where no size is
+    more than ``largest``."""
     if expr.is_Integer:
         return int(expr), int(expr)
     if isinstance(expr, SizeVar):
-        return expr.low, expr.high
+        return expr.low, min(expr.high, largest)
     if isinstance(expr, LoopVar | IndirectVar):
-        return 0, max(_highest(expr.extent) - 1, 0)
+        return 0, max(_highest(expr.extent, largest) - 1, 0)
     if expr.is_Add:
-        parts = [bounds(arg) for arg in expr.args]
+        parts = [bounds(arg, largest) for arg in expr.args]
         return sum(low for low, _ in parts), sum(high for _, high in parts)
     if expr.is_Mul:
         low, high = 1, 1
         for arg in expr.args:
-            a, b = bounds(arg)
+            a, b = bounds(arg, largest)
             corners = (low * a, low * b, high * a, high * b)
             low, high = min(corners), max(corners)
         return low, high
     if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
-        low, high = bounds(expr.base)
+        low, high = bounds(expr.base, largest)
         return (low ** int(expr.exp), high ** int(expr.exp)) if low >= 0 else (-UNBOUNDED, UNBOUNDED)
     if isinstance(expr, Quotient):
-        (low, high), (least, _) = bounds(expr.args[0]), bounds(expr.args[1])
+        (low, high), (least, _) = bounds(expr.args[0], largest), bounds(expr.args[1], largest)
         return (low // max(least, 1), high // max(least, 1)) if expr.args[1].is_Integer else (min(low, 0), high)
     if isinstance(expr, Remainder):
-        high = bounds(expr.args[0])[1]
-        return 0, min(bounds(expr.args[1])[1] - 1, high)
+        high = bounds(expr.args[0], largest)[1]
+        return 0, min(bounds(expr.args[1], largest)[1] - 1, high)
     raise TypeError(f"no bounds for {expr!r}")
 
 
-def _highest(size: Size) -> int:
-    return size if isinstance(size, int) else bounds(size)[1]
+def _highest(size: Size, largest: int) -> int:
+    return size if isinstance(size, int) else bounds(size, largest)[1]
+
+
+def fits_int32(expr: Expr) -> bool:
+    """Whether ``expr`` and all that it is computed from lie within an int32 as long as every size does."""
+    parts = [bounds(part, INT32_MAX) for part in sympy.preorder_traversal(expr)]
+    return all(low >= -INT32_MAX and high <= INT32_MAX for low, high in parts)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -19,13 +19,12 @@ from compiler.codegen.one_hot import sum_of_one_hot
 from compiler.codegen.reduction import ReductionPrinter
 from compiler.codegen.values import Store, all_symbols
 from compiler.fusion import FusionGroup, group_values
-from compiler.index import Expr, bounds, substitute, upper
+from compiler.index import INT32_MAX, Expr, bounds, substitute, upper
 from compiler.ir import Buffer, IndexValue, Load, Op, Reduce, Scan, Scatter, Value, rewrite, walk
 from compiler.ops import PRIMITIVES
 from compiler.options import DEFAULTS, Options
 from compiler.sizes import Size, as_size, hint, known_nonnegative, multiple_of, product
 
-INT32_MAX = 2**31 - 1
 MAX_GRID_HEIGHT = 65_535  # programs along y, on every GPU
 LOWEST_TILE = 16  # the smallest YBLOCK of a configuration
 # The longest row of a length known only at run time that stays in registers where a maximum and a sum below it take one

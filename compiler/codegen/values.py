@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import sympy
 import torch
 
 from compiler.codegen.domain import Axis, Domain, axis_variables, fold_axes, slow_variables
 from compiler.codegen.text import FLOAT8, TRITON_TYPES, carrier, code_of, index_text, is_half, literal, size_text
-from compiler.index import Expr, IndirectVar, LoopVar
+from compiler.index import Expr, IndirectVar, LoopVar, fits_int32
 from compiler.ir import (
     Buffer,
     Const,
@@ -117,7 +119,7 @@ class ValuePrinter:
     def _print(self, root: Value) -> str:
         """Print everything below ``root`` that the scope does not have yet; the name (or literal) of ``root``."""
         if isinstance(root, Const):
-            return literal(root.value, root.dtype)
+            return self._constant(root)
         stack: list[tuple[Value, bool]] = [(root, False)]
         while stack:
             value, ready = stack.pop()
@@ -131,16 +133,17 @@ class ValuePrinter:
         return self.scope.names[id(root)]
 
     def _name(self, value: Value) -> str:
-        return literal(value.value, value.dtype) if isinstance(value, Const) else self.scope.names[id(value)]
+        return self._constant(value) if isinstance(value, Const) else self.scope.names[id(value)]
+
+    def _constant(self, value: Const) -> str:
+        """A literal; -0.0 is computed, for Triton takes every literal that equals zero for +0.0."""
+        return self._tensor(value) if _is_negative_zero(value) else literal(value.value, value.dtype)
 
     def _print_one(self, value: Value) -> str:
         if isinstance(value, Load):
             return self._assign(self._load_text(value), value)
         if isinstance(value, IndexValue):
-            text = index_text(fold_axes(value.expr, self.domain.axes), self._name_in_number)
-            varies = any(not isinstance(s, SizeVar) for s in value.expr.free_symbols)
-            whole = f"({text}).to(tl.int64)" if varies else self._full(text, "tl.int64")
-            return self._assign(whole, value)
+            return self._assign(self._number_text(value.expr), value)
         if isinstance(value, Reduce):
             return self._reduction(value)
         if isinstance(value, Scan):
@@ -158,14 +161,30 @@ class ValuePrinter:
             names[0] = self._tensor(value.args[0])
         return self._assign(template.format(*names), value)
 
+    def _number_text(self, expr: Expr) -> str:
+        """An index expression as an int64. Indices are computed as int32 where every address fits into one; what is no
+        address may not."""
+        folded = fold_axes(expr, self.domain.axes)
+        wide = "" if fits_int32(expr) else ".to(tl.int64)"
+        if wide:
+            loops = [s for s in folded.free_symbols if isinstance(s, LoopVar)]
+            folded = folded.xreplace({s: sympy.Symbol(f"{s.name}{wide}", integer=True) for s in loops})
+        text = index_text(folded, lambda var: f"{self._name_in_number(var)}{wide}")
+        varies = any(not isinstance(s, SizeVar) for s in expr.free_symbols)
+        return f"({text}).to(tl.int64)" if varies else self._full(text, "tl.int64")
+
     def _operand(self, value: Value) -> str:
         """As ``_name``, but literals keep their dtype where Triton would take them for float32 or int32."""
         return self._name(value) if value.dtype in LITERAL_TYPES else self._tensor(value)
 
     def _tensor(self, value: Value) -> str:
         """As ``_name``, but a literal is a tensor of one element that broadcasts against the block."""
-        name = self._name(value)
-        return self._full(name, TRITON_TYPES[carrier(value.dtype)]) if isinstance(value, Const) else name
+        if not isinstance(value, Const):
+            return self._name(value)
+        kind = TRITON_TYPES[carrier(value.dtype)]
+        if _is_negative_zero(value):
+            return f"({self._full('0.0', kind)} * -1.0)"
+        return self._full(literal(value.value, value.dtype), kind)
 
     def _full(self, text: str, dtype: str) -> str:
         return f"tl.full([{', '.join('1' * len(self.domain.axes))}], {text}, {dtype})"
@@ -407,3 +426,7 @@ def _same_point(root: Value) -> Iterator[Value]:
         yield value
         if not isinstance(value, Reduce):
             stack.extend(children(value))
+
+
+def _is_negative_zero(value: Const) -> bool:
+    return isinstance(value.value, float) and value.value == 0 and math.copysign(1, value.value) < 0

@@ -10,8 +10,9 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.codegen.kernel import INT32_MAX, MAX_BLOCK
+from compiler.codegen.kernel import MAX_BLOCK
 from compiler.errors import CompileError
+from compiler.index import INT32_MAX
 from compiler.ir import Binding, Buffer, Extern, Program, ScalarRef, TensorRef
 from compiler.lowering.symbols import size_printer, torch_expr
 from compiler.planning.memory import MemoryPlan, inputs_left_in_place, views_from_calls
