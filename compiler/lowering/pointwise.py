@@ -11,7 +11,7 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from compiler.index import Index
-from compiler.ir import Lazy, Value
+from compiler.ir import Const, Lazy, Value
 from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.ops import cast, const, op, scalar
 from compiler.sizes import Size, at_least
@@ -52,8 +52,13 @@ def check_broadcast(operands: Sequence[Any], size: Sequence[Size]) -> None:
                     raise NotLowered(f"whether the size {own} is broadcast is known only at run time")
 
 
-def elementwise(scope: Scope, body: Body, kind: ELEMENTWISE_TYPE_PROMOTION_KIND, operands: Sequence[Any]) -> Lazy:
-    """Apply ``body(dtype, *values)`` to broadcast operands, promoted by ``kind``, cast to the node's output dtype."""
+def elementwise(
+    scope: Scope, body: Body, kind: ELEMENTWISE_TYPE_PROMOTION_KIND, operands: Sequence[Any], rounded: bool = False
+) -> Lazy:
+    """Apply ``body(dtype, *values)`` to broadcast operands, promoted by ``kind``, cast to the node's output dtype.
+
+    ``rounded``: what stands beside half floats is first rounded to one, as eager's kernels of the op do it.
+    """
     tensors = [x for x in operands if isinstance(x, Lazy)]
     if any(not isinstance(x, Lazy | bool | int | float | sympy.Expr) for x in operands):
         raise NotLowered("an operand is neither a tensor nor a number")
@@ -63,12 +68,17 @@ def elementwise(scope: Scope, body: Body, kind: ELEMENTWISE_TYPE_PROMOTION_KIND,
     if compute_dtype.is_complex:
         raise NotLowered("complex arithmetic")
     result_dtype = scope.output.dtype
+    common = elementwise_dtypes(*probes, type_promotion_kind=KIND.NO_OPMATH)[0] if rounded else compute_dtype
+
+    def operand(x: Any, index: Index) -> Value:
+        if isinstance(x, Lazy):
+            return cast(cast(x.load(broadcast_index(x, index)), common), compute_dtype)
+        number = scalar(x, compute_dtype)
+        exact = common is compute_dtype or (isinstance(number, Const) and _is_exact(float(number.value), common))
+        return number if exact else cast(cast(number, common), compute_dtype)
 
     def compute(index: Index) -> Value:
-        values = [
-            cast(x.load(broadcast_index(x, index)), compute_dtype) if isinstance(x, Lazy) else scalar(x, compute_dtype)
-            for x in operands
-        ]
+        values = [operand(x, index) for x in operands]
         return cast(body(compute_dtype, *values), result_dtype)
 
     return scope.pointwise(tensors, compute)
@@ -83,11 +93,22 @@ def _probe(operand: Any) -> Any:
     return operand
 
 
-def _register(ops: Sequence[Any], kind: ELEMENTWISE_TYPE_PROMOTION_KIND, body: Body) -> None:
+def _is_exact(number: float, dtype: torch.dtype) -> bool:
+    """Whether a half float has all digits of the number."""
+    info = torch.finfo(dtype)
+    if not math.isfinite(number) or number == 0:
+        return True
+    digits = math.frexp(number)[0] * 2 / info.eps
+    return digits.is_integer() and info.tiny <= abs(number) <= info.max
+
+
+def _register(
+    ops: Sequence[Any], kind: ELEMENTWISE_TYPE_PROMOTION_KIND, body: Body, rounded: bool = False
+) -> None:
     def rule(scope: Scope, *operands: Any, **kwargs: Any) -> Lazy:
         if kwargs:
             raise NotLowered(f"keyword arguments {sorted(kwargs)}")
-        return elementwise(scope, body, kind, operands)
+        return elementwise(scope, body, kind, operands, rounded)
 
     lower(*ops)(rule)
 
@@ -102,7 +123,7 @@ def _round_to(dtype: torch.dtype, value: Value) -> Value:
 
 # --- one primitive each --------------------------------------------------------------------------------------------
 
-for _name in "neg abs maximum minimum".split():
+for _name in "abs maximum minimum".split():
     _register([getattr(aten, _name)], KIND.DEFAULT, _primitive(_name))
 _register(
     [aten.mul], KIND.DEFAULT, lambda dtype, a, b: op("logical_and" if dtype is torch.bool else "mul", dtype, a, b)
@@ -114,11 +135,26 @@ for _name in (
     _register([getattr(aten, _name)], KIND.INT_TO_FLOAT, _primitive(_name))
 for _name in "atan2 copysign".split():
     _register([getattr(aten, _name)], KIND.INT_TO_FLOAT, _primitive(_name))
-for _name in "hypot nextafter".split():
-    _register([getattr(aten, _name)], KIND.DEFAULT, _primitive(_name))
+_register([aten.hypot], KIND.DEFAULT, _primitive("hypot"))
 for _name in "lt le gt ge eq ne".split():
-    _register([getattr(aten, _name)], KIND.ALWAYS_BOOL, _primitive(_name))
-_register([prims.ne], KIND.ALWAYS_BOOL, _primitive("ne"))
+    _register([getattr(aten, _name)], KIND.ALWAYS_BOOL, _primitive(_name), rounded=True)
+_register([prims.ne], KIND.ALWAYS_BOOL, _primitive("ne"), rounded=True)
+
+
+def neg(dtype: torch.dtype, x: Value) -> Value:
+    """-x. Triton's minus is 0 - x, which makes +0 of 0."""
+    return op("mul", dtype, x, const(-1, dtype)) if dtype.is_floating_point else op("neg", dtype, x)
+
+
+_register([aten.neg], KIND.DEFAULT, neg)
+
+
+@lower(aten.nextafter)
+def nextafter(scope: Scope, x: Lazy, other: Lazy) -> Lazy:
+    """The neighbour of x on the way to other."""
+    if scope.output.dtype.itemsize < 4:
+        raise NotLowered("kernels carry half floats as float32, whose neighbours are others")
+    return elementwise(scope, _primitive("nextafter"), KIND.DEFAULT, (x, other))
 
 
 def _logical(name: str) -> Body:
@@ -191,34 +227,6 @@ def rsub(scope: Scope, a: Any, b: Any, alpha: Any = 1) -> Lazy:
     return elementwise(scope, body, KIND.DEFAULT, (a, b))
 
 
-def floor_divide(dtype: torch.dtype, a: Value, b: Value) -> Value:
-    """Division rounded towards minus infinity; integers correct the truncated quotient by the remainder's sign."""
-    if dtype.is_floating_point:
-        return _float_floor_divide(dtype, a, b)
-    quotient = op("trunc_div", dtype, a, b)
-    rest = op("trunc_rem", dtype, a, b)
-    zero = const(0, dtype)
-    differs = op("ne", dtype, op("lt", dtype, a, zero), op("lt", dtype, b, zero))
-    inexact = op("logical_and", torch.bool, differs, op("ne", dtype, rest, zero))
-    return op("where", dtype, inexact, op("sub", dtype, quotient, const(1, dtype)), quotient)
-
-
-def _float_floor_divide(dtype: torch.dtype, a: Value, b: Value) -> Value:
-    """torch's rule (c10 div_floor_floating): through fmod, so that the result is exact where a / b would round up."""
-    zero = const(0, dtype)
-    rest = op("fmod", dtype, a, b)
-    quotient = divide(dtype, op("sub", dtype, a, rest), b, exact=True)
-    differs = op("ne", dtype, op("lt", dtype, b, zero), op("lt", dtype, rest, zero))
-    low = op("logical_and", torch.bool, op("ne", dtype, rest, zero), differs)
-    quotient = op("where", dtype, low, op("sub", dtype, quotient, const(1, dtype)), quotient)
-    floor = op("floor", dtype, quotient)
-    above = op("gt", dtype, op("sub", dtype, quotient, floor), const(0.5, dtype))
-    floor = op("where", dtype, above, op("add", dtype, floor, const(1, dtype)), floor)
-    plain = divide(dtype, a, b, exact=True)
-    floor = op("where", dtype, op("eq", dtype, quotient, zero), op("copysign", dtype, zero, plain), floor)
-    return op("where", dtype, op("eq", dtype, b, zero), plain, floor)
-
-
 def divide(dtype: torch.dtype, a: Value, b: Value, exact: bool = False) -> Value:
     """a / b to the nearest float, as torch divides: 6 / 3 is 2, whatever rounds it afterwards.
 
@@ -227,40 +235,6 @@ def divide(dtype: torch.dtype, a: Value, b: Value, exact: bool = False) -> Value
     """
     rounded = dtype is torch.float32 or (exact and dtype.itemsize < 4)
     return op("div_rn" if rounded else "div", dtype, a, b)
-
-
-@lower(aten.div, aten.true_divide)
-def div(scope: Scope, a: Any, b: Any, rounding_mode: str | None = None) -> Lazy:
-    """Division: true, or rounded towards zero or minus infinity."""
-    if rounding_mode is None:
-        return elementwise(scope, divide, KIND.INT_TO_FLOAT, (a, b))
-    if rounding_mode == "floor":
-        return elementwise(scope, floor_divide, KIND.DEFAULT, (a, b))
-
-    def truncate(dtype: torch.dtype, x: Value, y: Value) -> Value:
-        if not dtype.is_floating_point:
-            return op("trunc_div", dtype, x, y)
-        return op("trunc", dtype, divide(dtype, x, y, exact=True))
-
-    return elementwise(scope, truncate, KIND.DEFAULT, (a, b))
-
-
-_register([aten.floor_divide], KIND.DEFAULT, floor_divide)
-
-
-def remainder(dtype: torch.dtype, a: Value, b: Value) -> Value:
-    """a - floor(a / b) * b: the result has the divisor's sign."""
-    rest = op("fmod" if dtype.is_floating_point else "trunc_rem", dtype, a, b)
-    zero = const(0, dtype)
-    differs = op("ne", dtype, op("lt", dtype, rest, zero), op("lt", dtype, b, zero))
-    wrong = op("logical_and", torch.bool, op("ne", dtype, rest, zero), differs)
-    return op("where", dtype, wrong, op("add", dtype, rest, b), rest)
-
-
-_register([aten.remainder], KIND.DEFAULT, remainder)
-_register(
-    [aten.fmod], KIND.DEFAULT, lambda dtype, a, b: op("fmod" if dtype.is_floating_point else "trunc_rem", dtype, a, b)
-)
 
 
 @lower(aten.gelu)

@@ -141,7 +141,8 @@ def lower(*ops: Any) -> Callable[[Rule], Rule]:
 
 
 FAMILIES = (
-    "creation indexing integers mutation pointwise pools random reductions resample scans scatter search shapes views"
+    "creation division indexing integers mutation pointwise pools random reductions resample scans scatter search "
+    "shapes views"
 ).split()
 
 

@@ -51,7 +51,10 @@ _DISTRIBUTIONS = "exponential geometric cauchy log_normal uniform normal".split(
 
 
 # What eager computes in one kernel, in float32 for half floats, and torch takes apart without saying so.
-_ONE_KERNEL = (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default, aten.softshrink.default)
+_ONE_KERNEL = (
+    aten.nll_loss_forward.default, aten.nll_loss2d_forward.default, aten.softshrink.default,
+    aten.threshold_backward.default,
+)  # fmt: skip
 
 
 def decomposition_table(random: str = "kernel") -> dict[Any, Callable[..., Any]]:

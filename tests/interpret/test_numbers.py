@@ -1,4 +1,4 @@
-"""Numbers beside tensors and made of indices: zeros with a sign, and what no int32 holds."""
+"""Numbers beside tensors and made of indices: zeros with a sign, half floats, and what no int32 holds."""
 
 from __future__ import annotations
 
@@ -17,19 +17,68 @@ FLOATS = (torch.float64, torch.float32, *HALF)
 ZEROS = torch.tensor([0.0, -0.0, 1.0, -1.0])
 
 
+def negatives(x: Tensor) -> list[Tensor]:
+    return [-x, (-x).neg(), 1 / -x, -x.abs(), -x * 2, torch.atan2(-x, x - 3)]
+
+
 def negative_constants(x: Tensor) -> list[Tensor]:
     filled = [torch.where(x > 0, x, -0.0), x.masked_fill(x > 0, -0.0), torch.full_like(x, -0.0)]
     return [*filled, x * -0.0, -0.0 - x, x + -0.0, F.pad(x, (1, 1), value=-0.0)]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("function", [negative_constants])
+@pytest.mark.parametrize("function", [negatives, negative_constants])
 def test_zeros_have_eagers_sign(function: Callable[[Tensor], list[Tensor]], dtype: torch.dtype) -> None:
     x = ZEROS.to(dtype)
     results, _ = generated(function, x)
     for number, (result, eager) in enumerate(zip(results, function(x), strict=True)):
         torch.testing.assert_close(result, eager, rtol=0, atol=0)
         assert result.signbit().tolist() == eager.signbit().tolist(), number
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, *HALF])
+@pytest.mark.parametrize("number", [0.1, 0.3, 0.7, 1.3, 257, -0.1, 1e-7, 1e6])
+def test_half_floats_are_compared_with_numbers_rounded_to_them(number: float, dtype: torch.dtype) -> None:
+    x = torch.tensor([0.1, 0.3, 0.7, 1.3, 256, 258, 70.1, -0.1, 0.0, 1e-7, float("inf")]).to(dtype)
+
+    def compare(x: Tensor, y: Tensor) -> list[Tensor]:
+        results = [op(x, number) for op in (torch.eq, torch.ne, torch.lt, torch.le, torch.gt, torch.ge)]
+        return [*results, x == y, x < y, x + 0 == number, F.threshold(x, number, 7.0)]
+
+    wide = torch.tensor(number, dtype=torch.float64)  # of no dimensions, so the other's dtype wins
+    results, _ = generated(compare, x, wide)
+    for place, (result, eager) in enumerate(zip(results, compare(x, wide), strict=True)):
+        assert result.tolist() == eager.tolist(), place
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_gradients_stop_where_the_threshold_of_half_floats_does(dtype: torch.dtype) -> None:
+    def gradient(function: Callable[[Tensor], Tensor]) -> list[float]:
+        x = torch.tensor([0.1, 0.3, 0.2, 0.7], dtype=dtype, requires_grad=True)
+        function(x).sum().backward()
+        assert x.grad is not None
+        return x.grad.tolist()
+
+    for bound in (0.1, 0.3, 0.7):
+        function = lambda x, bound=bound: F.threshold(x, bound, 7.0) * 2  # noqa: E731
+        torch._dynamo.reset()
+        assert gradient(torch.compile(function, backend=fusescope)) == gradient(function)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_half_floats_are_divided_with_rest_by_numbers_rounded_to_them(dtype: torch.dtype) -> None:
+    x = torch.linspace(-9, 9, 37).to(dtype)
+    for number in (1.3, -0.7, 2):
+        results, _ = generated(lambda x, n=number: [x % n, torch.fmod(x, n)], x)
+        assert [r.tolist() for r in results] == [(x % number).tolist(), torch.fmod(x, number).tolist()]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_next_float_is_the_next_of_its_dtype(dtype: torch.dtype) -> None:
+    x = torch.tensor([1.0, 2.0, 0.0, float("inf"), 3.0], dtype=dtype)
+    y = torch.tensor([2.0, -2.0, 1.0, 0.0, 3.0], dtype=dtype)
+    results, _ = generated(lambda x, y: torch.nextafter(x, y) * 1, x, y)
+    assert results[0].tolist() == torch.nextafter(x, y).tolist()
 
 
 STEPS = [
