@@ -36,6 +36,19 @@ def same_numbers() -> None:
         sys.modules["torch"].manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def same_interpreter() -> Iterator[None]:
+    """No test chooses for those after it whether Triton, which looks when it is imported, interprets kernels."""
+    before = os.environ.get("TRITON_INTERPRET")
+    yield
+    after = os.environ.get("TRITON_INTERPRET")
+    if before is None:
+        os.environ.pop("TRITON_INTERPRET", None)
+    else:
+        os.environ["TRITON_INTERPRET"] = before
+    assert after == before, "the test left TRITON_INTERPRET changed"
+
+
 @pytest.fixture
 def fresh_dynamo(same_numbers: None) -> Iterator[None]:
     """Nothing that Dynamo compiled before or after is met."""

@@ -79,9 +79,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--ops", default="", help="only these, by commas")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with one op at a time")
     options = parser.parse_args(arguments)
-    if options.device == "cpu":
-        os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
     names = chosen_ops(parser, options.ops, list(OPS))
+    if options.device == "cpu":
+        os.environ["TRITON_INTERPRET"] = "1"  # for the processes, before they import Triton
     wrong = 0
     # Spawned: a forked process could not use the GPU.
     with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
