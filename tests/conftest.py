@@ -38,7 +38,10 @@ def same_numbers() -> None:
 
 @pytest.fixture(autouse=True)
 def same_interpreter() -> Iterator[None]:
-    """No test chooses for those after it whether Triton, which looks when it is imported, interprets kernels."""
+    """No test chooses for those after it whether Triton, which looks when it is imported, interprets kernels.
+
+    Looked at after ``monkeypatch`` has put back what it changed: what asks for that asks for this first.
+    """
     before = os.environ.get("TRITON_INTERPRET")
     yield
     after = os.environ.get("TRITON_INTERPRET")
@@ -61,7 +64,9 @@ def fresh_dynamo(same_numbers: None) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def own_settings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_settings(
+    same_interpreter: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """A settings folder that no other test and no user shares."""
     folder = tmp_path_factory.mktemp("config")
     monkeypatch.setenv("FUSESCOPE_CONFIG", str(folder))
