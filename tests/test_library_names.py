@@ -38,16 +38,14 @@ def test_the_library_is_the_vendors(compiler: str, target: str, names: set[str])
     assert not [name for name in others if name in text]
 
 
-@pytest.mark.usefixtures("fresh_dynamo")
-@pytest.mark.parametrize(("target", "library"), [("h100", "cuDNN"), ("mi300x", "MIOpen")])
-def test_a_recurrent_network_is_the_librarys(target: str, library: str) -> None:
+def test_a_layer_of_a_recurrent_network_is_the_librarys() -> None:
     """Its op has an empty result beside the others, for which it was told to be too small to help."""
-    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
-        model, x = torch.nn.LSTM(8, 8).eval(), torch.randn(3, 2, 8)
-        (region,) = compile_model(model, (x,), source="s", target=resolve(target)).report.regions
-    (call,) = (call for call in region.extern_calls if "rnn" in call.op)
-    assert call.reason is ExternReason.LIBRARY_IS_FASTER
-    assert call.detail == f"a layer of a recurrent network, traced as the CPU's op: {library}"
+    inputs = [torch.randn(*size) for size in ((3, 2, 8), (1, 2, 8), (1, 2, 8), (32, 8), (32, 8), (32,), (32,))]
+    settings = (True, 1, 0.0, False, False, False)
+    with torch.no_grad():
+        graph = capture(lambda x, h, c, *weights: list(torch._VF.lstm(x, (h, c), weights, *settings)), *inputs)
+    layer = next(n for n in graph.graph.nodes if "rnn" in str(n.target))
+    assert static_reason(layer, False, "cpu") == (ExternReason.LIBRARY_IS_FASTER, "a layer of a recurrent network")
 
 
 def test_on_a_cpu_none_is_named() -> None:

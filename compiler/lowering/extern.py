@@ -40,7 +40,7 @@ _LIBRARY_OPS = {
     "convolution": ("a convolution", _CONVOLUTION),
     "convolution_backward": ("a convolution's gradients", _CONVOLUTION),
     # the library of convolutions has them, too; models for a GPU that is not here are traced on the CPU
-    "mkldnn_rnn_layer": ("a layer of a recurrent network, traced as the CPU's op", _CONVOLUTION),
+    "mkldnn_rnn_layer": ("a layer of a recurrent network", _CONVOLUTION),
     "_cudnn_rnn": ("a recurrent network", _CONVOLUTION),
     "miopen_rnn": ("a recurrent network", _CONVOLUTION),
 }
