@@ -19,11 +19,15 @@ def floor_divide(dtype: torch.dtype, a: Value, b: Value) -> Value:
     if dtype.is_floating_point:
         return _float_floor_divide(dtype, a, b)
     quotient = op("trunc_div", dtype, a, b)
-    rest = op("trunc_rem", dtype, a, b)
+    above = _is_above(dtype, op("trunc_rem", dtype, a, b), b)
+    return op("where", dtype, above, op("sub", dtype, quotient, const(1, dtype)), quotient)
+
+
+def _is_above(dtype: torch.dtype, rest: Value, b: Value) -> Value:
+    """Whether a quotient rounded towards zero, which leaves ``rest``, is above the one towards minus infinity."""
     zero = const(0, dtype)
-    differs = op("ne", dtype, op("lt", dtype, a, zero), op("lt", dtype, b, zero))
-    inexact = op("logical_and", torch.bool, differs, op("ne", dtype, rest, zero))
-    return op("where", dtype, inexact, op("sub", dtype, quotient, const(1, dtype)), quotient)
+    differs = op("ne", dtype, op("lt", dtype, rest, zero), op("lt", dtype, b, zero))
+    return op("logical_and", torch.bool, op("ne", dtype, rest, zero), differs)
 
 
 def _float_floor_divide(dtype: torch.dtype, a: Value, b: Value) -> Value:
@@ -31,9 +35,7 @@ def _float_floor_divide(dtype: torch.dtype, a: Value, b: Value) -> Value:
     zero = const(0, dtype)
     rest = op("fmod", dtype, a, b)
     quotient = divide(dtype, op("sub", dtype, a, rest), b, exact=True)
-    differs = op("ne", dtype, op("lt", dtype, b, zero), op("lt", dtype, rest, zero))
-    low = op("logical_and", torch.bool, op("ne", dtype, rest, zero), differs)
-    quotient = op("where", dtype, low, op("sub", dtype, quotient, const(1, dtype)), quotient)
+    quotient = op("where", dtype, _is_above(dtype, rest, b), op("sub", dtype, quotient, const(1, dtype)), quotient)
     floor = op("floor", dtype, quotient)
     above = op("gt", dtype, op("sub", dtype, quotient, floor), const(0.5, dtype))
     floor = op("where", dtype, above, op("add", dtype, floor, const(1, dtype)), floor)
@@ -79,9 +81,7 @@ def remainder(scope: Scope, a: Any, b: Any) -> Lazy:
     """a - floor(a / b) * b: the result has the divisor's sign."""
 
     def body(dtype: torch.dtype, x: Value, y: Value) -> Value:
-        rest, zero = _rest(dtype, x, y), const(0, dtype)
-        differs = op("ne", dtype, op("lt", dtype, rest, zero), op("lt", dtype, y, zero))
-        wrong = op("logical_and", torch.bool, op("ne", dtype, rest, zero), differs)
-        return op("where", dtype, wrong, op("add", dtype, rest, y), rest)
+        rest = _rest(dtype, x, y)
+        return op("where", dtype, _is_above(dtype, rest, y), op("add", dtype, rest, y), rest)
 
     return elementwise(scope, body, KIND.DEFAULT, (a, b), rounded=True)
