@@ -29,13 +29,15 @@ pytest.importorskip("triton", reason="kernels are Triton's")
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
-class Breaks(nn.Module):
-    """A network whose loss is a region of its own, which reads a large output of the first."""
-
+class TwoLayers(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.hidden = nn.Linear(6, 8)
         self.head = nn.Linear(8, 5)
+
+
+class Breaks(TwoLayers):
+    """A network whose loss is a region of its own, which reads a large output of the first."""
 
     def forward(self, x: Tensor) -> Tensor:
         logits = self.head(torch.tanh(self.hidden(x)))
@@ -75,13 +77,8 @@ def test_every_region_of_a_training_loop_is_captured_once(graphed: tuple[Any, li
     assert [region.replays for region in regions] == [4] * 4
 
 
-class Squashes(nn.Module):
+class Squashes(TwoLayers):
     """A network whose output is also what its backward needs of the last op."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.hidden = nn.Linear(6, 8)
-        self.head = nn.Linear(8, 5)
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.sigmoid(self.head(torch.tanh(self.hidden(x))))

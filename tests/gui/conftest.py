@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -108,6 +109,18 @@ def open_laid_out(qtbot: QtBot, window: MainWindow, report: Report) -> None:
     """Open the report as a session of GPT-2, and wait until its graph is laid out."""
     with qtbot.waitSignal(window.workspace.graph.laid_out, timeout=20_000):
         window.open_report(report, "example:gpt2")
+
+
+def to_front(qtbot: QtBot, window: MainWindow) -> None:
+    """Give the window the keyboard, as a click on it would."""
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+
+
+def printed(code: str) -> str:
+    """What the program prints in a process of its own, which has imported nothing before."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout
 
 
 def settle() -> None:

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.settings import Settings, load_settings, save_settings
 from tests.fake_runs import lab_report
-from tests.gui.conftest import Answers, MakeWindow, open_laid_out
+from tests.gui.conftest import Answers, MakeWindow, open_laid_out, to_front
 from views import main_window
 from views.main_window import MainWindow
 from views.window import notify
@@ -75,8 +75,7 @@ def test_tab_reaches_every_control_and_each_has_a_name(make_window: MakeWindow, 
 def test_the_start_page_too(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     reached: set[QWidget] = set()
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+    to_front(qtbot, window)
     window.start_page.setFocus()
     for _ in range(120):
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, open_laid_out
+from tests.gui.conftest import MakeWindow, open_laid_out, to_front
 from views.main_window import MainWindow
 
 LEFT, CTRL = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier
@@ -19,8 +19,7 @@ LEFT, CTRL = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.ControlModifier
 def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
     made = make_window(worker=False)
     open_laid_out(qtbot, made, lab_report(60))
-    made.activateWindow()
-    qtbot.waitUntil(made.isActiveWindow, timeout=5_000)
+    to_front(qtbot, made)
     return made
 
 

@@ -12,7 +12,7 @@ from app.session import open_session, save_session
 from app.worker.protocol import Measured
 from compiler.report import Measurement, Percentiles, Trace, TraceEvent
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import Answers, MakeWindow
+from tests.gui.conftest import Answers, MakeWindow, to_front
 from views.main_window import MainWindow
 from views.run.control import keep_measured
 from views.sessions.documents import Document
@@ -197,8 +197,7 @@ def test_the_tour_goes_through_six_steps(make_window: MakeWindow, qtbot: QtBot) 
 def test_the_tour_is_left_by_escape_and_with_the_report(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
     show(qtbot, window, 60, "one.py")
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+    to_front(qtbot, window)
     tour = window.menus.by_name["tour"]
 
     def begin() -> Guide:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from collections.abc import Generator
 from functools import partial
 from itertools import pairwise
@@ -16,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.worker.protocol import Ready
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import ROOT, MakeWindow, settle
+from tests.gui.conftest import MakeWindow, printed, settle
 from views.background import warm_up
 from views.background.jobs import Job, uncollected
 from views.background.turns import Making, finished, in_a_turn, is_waiting
@@ -122,8 +120,7 @@ def test_no_step_imports_many_modules() -> None:
         "counts = [count(), *(count() for _ in import_in_turns())]\n"
         "print(*(after - before for before, after in zip(counts, counts[1:])))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    counts = list(map(int, done.stdout.split()))
+    counts = list(map(int, printed(code).split()))
     assert sum(counts) > len(counts) > 50
     assert max(counts) <= 7
 
@@ -172,8 +169,7 @@ def test_what_another_thread_imports_knows_no_qt() -> None:
         f"import sys, importlib\nfor name in {warm_up._ANYWHERE}: importlib.import_module(name)\n"
         "print('PySide6' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert printed(code).strip() == "False"
 
 
 def test_nothing_large_is_left_to_import_when_the_panels_are_made() -> None:
@@ -185,8 +181,7 @@ def test_nothing_large_is_left_to_import_when_the_panels_are_made() -> None:
         "window = views.main_window.MainWindow(WorkerClient, Settings(), start_worker=False)\n"
         "assert window.workspace\nprint(*sorted(set(sys.modules) - before))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert [name for name in done.stdout.split() if name.startswith(("views", "app", "numpy"))] == []
+    assert [name for name in printed(code).split() if name.startswith(("views", "app", "numpy"))] == []
 
 
 def test_patterns_that_colour_code_are_there_before_a_code_is() -> None:
@@ -196,5 +191,4 @@ def test_patterns_that_colour_code_are_there_before_a_code_is() -> None:
         "from views.code.tokens import line_spans\n"
         "print(*python_line_spans('x = 1', '', 5), *line_spans('ptx', 'mov.u32 %r1, 7;', 15))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "number" in done.stdout
+    assert "number" in printed(code)

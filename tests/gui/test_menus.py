@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
 from tests.fake_runs import lab_report
-from tests.gui.conftest import Answers, MakeWindow, open_laid_out
+from tests.gui.conftest import Answers, MakeWindow, open_laid_out, to_front
 from views import main_window
 from views.main_window import MainWindow
 from views.window.actions import Commands
@@ -40,8 +40,7 @@ def window(
     monkeypatch.setattr(main_window, "commands_of", noted)
     made = make_window(worker=False)
     open_laid_out(qtbot, made, lab_report(60))
-    made.activateWindow()
-    qtbot.waitUntil(made.isActiveWindow, timeout=5_000)
+    to_front(qtbot, made)
     return made
 
 

@@ -16,7 +16,7 @@ from app.overlays import OVERLAYS
 from app.session import save_session
 from app.settings import Settings
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, is_seen, open_laid_out, settle
+from tests.gui.conftest import MakeWindow, is_seen, open_laid_out, settle, to_front
 from views.main_window import MainWindow
 from views.widgets.basic import DockTitle
 from views.window.message_bar import Message
@@ -28,8 +28,7 @@ LEFT = Qt.MouseButton.LeftButton
 def window(make_window: MakeWindow, qtbot: QtBot) -> MainWindow:
     made = make_window(worker=False)
     open_laid_out(qtbot, made, lab_report(120))
-    made.activateWindow()
-    qtbot.waitUntil(made.isActiveWindow, timeout=5_000)
+    to_front(qtbot, made)
     return made
 
 

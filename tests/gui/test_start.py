@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.settings import Settings
-from tests.gui.conftest import ROOT, MakeWindow
+from tests.gui.conftest import MakeWindow, printed
 from views.look.icons import icon
 from views.window.start_page import StartPage, samples
 
@@ -32,8 +30,7 @@ _RED, _BLUE = QColor(255, 0, 0), QColor(0, 0, 255)
 
 
 def test_the_first_window_opens_without_what_only_a_report_needs() -> None:
-    done = subprocess.run([sys.executable, "-c", _OPEN], cwd=ROOT, capture_output=True, text=True, check=True)
-    interval, *modules = done.stdout.split()
+    interval, *modules = printed(_OPEN).split()
     assert float(interval) <= 0.002, "a thread that computes makes the window wait for this long"
     assert "views.main_window" in modules
     later = {"numpy", "difflib", "app.finder", "app.filters", "app.layout", "views.window.workspace", "views.canvas"}
@@ -47,8 +44,7 @@ def test_the_first_window_makes_no_enums_of_the_style() -> None:
         "sys.getswitchinterval(), *sys.modules",
         "*(kind.__qualname__ for kind in gc.get_objects() if isinstance(kind, enum.EnumMeta))",
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    enums = done.stdout.split()
+    enums = printed(code).split()
     assert "QSizePolicy.Policy" in enums
     assert not [name for name in enums if name.startswith(("QStyle.", "QFileDialog.", "QMessageBox."))]
 

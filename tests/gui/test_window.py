@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from app.settings import Settings
 from app.sources.gallery import examples
 from compiler.report import Report
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import ROOT, Answers, MakeWindow, is_seen
+from tests.gui.conftest import Answers, MakeWindow, is_seen, printed, to_front
 from views.code.code_view import CodeView
 from views.code.detail import Detail
 from views.inspector.table import Table
@@ -222,8 +220,7 @@ def test_another_compilation_is_refused_aloud_while_one_runs(make_window: MakeWi
 def test_the_keyboard_stays_with_compile_and_cancel(make_window: MakeWindow, qtbot: QtBot, place: str) -> None:
     window = make_window(worker=False)
     bar = window.toolbar
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow, timeout=5_000)
+    to_front(qtbot, window)
     bar.source.setText("example:softmax")
     bar.compile_button.setFocus()
     qtbot.keyClick(bar.compile_button, Qt.Key.Key_Space)
@@ -474,5 +471,4 @@ def test_first_window_needs_no_heavy_library() -> None:
         "heavy = ('torch', 'triton', 'numpy', 'networkx', 'pygments');"
         "print([name for name in heavy if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert printed(code).strip() == "[]"
