@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Generator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +15,6 @@ from app.settings import Settings
 from app.sources import is_source
 from app.sources.gallery import examples
 from compiler.report import Report
-from views.background.jobs import Job, uncollected
-from views.background.turns import Making, Turns
-from views.background.warm_up import import_anywhere, import_in_turns
 from views.compile.control import CompileControl, Request
 from views.compile.progress import ProgressPanel
 from views.compile.view import CompileView
@@ -35,6 +30,7 @@ from views.sessions.control import SessionControl
 from views.sessions.documents import Document, DocumentTabs, Layouts
 from views.sessions.dropped import DroppedFiles, OpenInTurn
 from views.sessions.recent import RecentSources
+from views.sessions.showing import Indexes, Showing, Step
 from views.sessions.trace_import import TraceImport, is_trace
 from views.window.actions import build_menus
 from views.window.commands import commands_of, take_tour
@@ -43,6 +39,7 @@ from views.window.layouts import LayoutMenu
 from views.window.message_bar import Message, MessageBar
 from views.window.meter_bar import MeterBar
 from views.window.notify import Notifier
+from views.window.panels_on_demand import PanelsOnDemand
 from views.window.start_page import StartPage
 from views.window.status import StatusFields
 from views.window.toolbar import Toolbar
@@ -51,14 +48,10 @@ if TYPE_CHECKING:
     from app.meter import Meter
     from views.compare.control import CompareControl
     from views.run.control import RunControl
-    from views.selection.index import RegionIndex
     from views.window.report_panels import ReportPanels
     from views.window.workspace import Workspace
 
-Step = Callable[[], object]
-
 _AFTER_PAINT_MS = 50
-_AT_ONCE = 1500  # nodes of a report whose look-ups take a frame or less
 
 
 class MainWindow(QMainWindow):
@@ -69,7 +62,6 @@ class MainWindow(QMainWindow):
     """
 
     report_shown = Signal()
-    panels_made = Signal()
 
     def __init__(
         self,
@@ -92,11 +84,12 @@ class MainWindow(QMainWindow):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)  # Qt's own would hide the toolbar
         self.setWindowIcon(icon("app", self._theme.accent))
         self.resize(1440, 900)
-        self._panels: ReportPanels | None = None
-        self._making: Making[ReportPanels] | None = None
-        self._when_made: Step | None = None  # who waits for the panels
-        self._preparing: Job | Turns | None = None
-        self._loaded: Report | None = None  # the one whose model the worker holds
+        self.on_demand = PanelsOnDemand(self)
+        self.on_demand.made.connect(self._take_panels)
+        self.showing = Showing(self.on_demand, self._steps, self)
+        self.showing.begun.connect(lambda document: self.statusBar().showMessage(f"Opening {document.name}…"))
+        self.showing.shown.connect(self._shown)
+        self.loaded: Report | None = None  # the one whose model the worker holds
         self.bridge = WorkerBridge(client_factory, self)
         self.session = SessionControl(self.dialogs, self._layouts, self)
         self._build_widgets()
@@ -131,13 +124,13 @@ class MainWindow(QMainWindow):
 
     def open_report(self, report: Report, title: str, layouts: dict[str, bytes] | None = None) -> None:
         """Show ``report``, not saved yet; ``title`` is its source as the toolbar shows it."""
-        self._show_report(report, None, layouts or {}, modified=True, known=None)
+        self._show_report(report, None, layouts or {}, modified=True)
         self.toolbar.show_report(report)
         self.toolbar.show_source(title)
 
     def show_session(self, session: Session) -> None:
         """Show a session read from a file."""
-        self._show_report(session.report, session.path, session.layouts, modified=False, known=session.meter)
+        self._show_report(session.report, session.path, session.layouts, modified=False, meter=session.meter)
         self.toolbar.show_report(session.report)
         self.recent.remember(str(session.path.resolve()))
 
@@ -178,7 +171,7 @@ class MainWindow(QMainWindow):
 
     def leave_start_page(self) -> bool:
         """Back to the report that is loaded; False where there is none, or it is on screen, or about to be."""
-        if self.session.report is None or self.shows_report or self._panels is None or self._preparing is not None:
+        if self.session.report is None or self.shows_report or self._panels is None or self.showing.is_under_way:
             return False
         self.show_workspace()
         return True
@@ -196,53 +189,27 @@ class MainWindow(QMainWindow):
     @property
     def workspace(self) -> Workspace:
         """The panels of a report, made at the first question."""
-        return self._report_panels.workspace
+        return self.on_demand.get().workspace
 
     @property
     def run_control(self) -> RunControl:
         """Who drives the Run panel."""
-        return self._report_panels.run
+        return self.on_demand.get().run
 
     @property
     def compare_control(self) -> CompareControl:
         """Who drives the Compare tab."""
-        return self._report_panels.compare
+        return self.on_demand.get().compare
 
     @property
-    def _report_panels(self) -> ReportPanels:
-        """Made in turns once the window is open; who asks for them before has to wait."""
-        if self._panels is None:
-            self._make_panels().finish()
-        assert self._panels is not None
-        return self._panels
-
-    def _make_panels(self) -> Making[ReportPanels]:
-        """Begin to make the panels, a step in each turn of the event loop."""
-        if self._making is None:
-            self._making = Making(self._panels_in_turns(), self)
-            self._making.made.connect(self._take_panels)
-            self._making.start()
-        return self._making
-
-    def _panels_in_turns(self) -> Generator[object, None, ReportPanels]:
-        yield from import_in_turns()
-        from views.window.report_panels import report_panels_in_turns
-
-        assert self.finder.palette is not None
-        yield
-        return (yield from report_panels_in_turns(self, self.dialogs, lambda: self._loaded))
+    def _panels(self) -> ReportPanels | None:
+        return self.on_demand.panels
 
     def _take_panels(self, made: ReportPanels) -> None:
-        self._panels = made
-        self._making = None
         self._stack.addWidget(made.workspace.graph)
         made.workspace.graph.view_history_changed.connect(self._enable_view_actions)
         made.numerics.checked.connect(self._numerics_checked)
         self._enable_report_actions(self.shows_report)
-        waiting, self._when_made = self._when_made, None
-        if waiting is not None:
-            waiting()
-        self.panels_made.emit()
 
     @property
     def shows_report(self) -> bool:
@@ -318,11 +285,17 @@ class MainWindow(QMainWindow):
     # Reports
 
     def _show_report(
-        self, report: Report, path: Path | None, layouts: dict[str, bytes], *, modified: bool, known: Meter | None
+        self,
+        report: Report,
+        path: Path | None,
+        layouts: dict[str, bytes],
+        *,
+        modified: bool,
+        meter: Meter | None = None,
     ) -> None:
         document = self.session.set_report(report, path, lambda: layouts, modified=modified)
-        document.meter = known
-        self._fill(document, layouts)
+        document.meter = meter
+        self.showing.show(document)
 
     def _show_document(self, document: Document) -> None:
         """Switch to another open report."""
@@ -330,7 +303,7 @@ class MainWindow(QMainWindow):
             self.leave_start_page()
             return
         self.session.show_document(document)
-        self._fill(document, document.layouts())
+        self.showing.show(document)
         self.toolbar.show_report(document.report)
 
     def close_document(self, document: Document | None) -> None:
@@ -338,7 +311,7 @@ class MainWindow(QMainWindow):
         self._keep_samples()
         if document is None or not self.session.close_document(document) or self.session.current is not None:
             return
-        self._stop_preparing()
+        self.showing.cancel()
         if self.session.documents:
             self._show_document(self.session.documents[-1])
         else:
@@ -346,78 +319,40 @@ class MainWindow(QMainWindow):
             for part in (self.finder, self.meter, self.status):
                 part.clear()
 
-    def _fill(self, document: Document, layouts: dict[str, bytes]) -> None:
-        """Show a document: a small one at once, a large one in turns, when its look-ups are made on another thread.
-
-        All of that once the panels are there.
-        """
-        self._stop_preparing()
-        if self._panels is None:
-            self._when_made = partial(self._fill, document, layouts)
-            self._make_panels()
-            return
-        from views.selection.index import indexes_of
-
-        report = document.report
-        if sum(len(region.nodes) for region in report.regions) <= _AT_ONCE:
-            document.indexes = document.indexes or indexes_of(report)
-            for step in self._steps(document, layouts, document.indexes):
-                step()
-        elif document.indexes is not None:
-            self._preparing = Turns(self._steps(document, layouts, document.indexes), self).start()
-        else:
-            self.statusBar().showMessage(f"Opening {document.name}…")
-            job = Job(lambda cancelled: _uncollected_indexes(report), self)
-            job.done.connect(lambda indexes: self._indexed(document, layouts, indexes))
-            self._preparing = job.start()
-
     def _is_opening(self) -> bool:
         """Whether something is on its way to be shown."""
         is_read = self.session.is_opening or self.traces.is_reading or self.compile_control.is_busy
-        return is_read or self._preparing is not None or self._when_made is not None
+        return is_read or self.showing.is_under_way
 
     def _keep_samples(self) -> None:
         if self._panels is not None:
             self._panels.run.keep_samples()
 
-    def _stop_preparing(self) -> None:
-        self._when_made = None
-        if self._preparing is not None:
-            self._preparing.cancel()
-            self._preparing = None
-
-    def _indexed(self, document: Document, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> None:
-        document.indexes = indexes
-        self._preparing = Turns(self._steps(document, layouts, indexes), self).start()
-
-    def _steps(self, document: Document, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> list[Step]:
+    def _steps(self, document: Document, indexes: Indexes) -> list[Step]:
         """What shows a document, each step short enough for a frame."""
         report = document.report
         return [
-            *self.workspace.showing(report, layouts, indexes),
-            lambda: self.run_control.set_report(report, loaded=report is self._loaded),
+            *self.workspace.showing(report, document.layouts(), indexes),
+            lambda: self.run_control.set_report(report, loaded=report is self.loaded),
             lambda: self.finder.set_report(report),
             lambda: self.compare_control.set_report(report),
             lambda: self.meter.set_report(report, document.meter),
             self.show_workspace,
-            lambda: self._filled(report),
         ]
 
-    def _filled(self, report: Report) -> None:
-        self._preparing = None
+    def _shown(self, document: Document) -> None:
         self.statusBar().clearMessage()
-        self.status.show_target(report.target.title)
-        if not report.regions:
+        self.status.show_target(document.report.target.title)
+        if not document.report.regions:
             self.post(Message("warning", "This report has no compiled region.", "The model may run no tensor op."))
-        gc.freeze()  # a report is half a million objects: the collector must not walk over them again and again
         self.report_shown.emit()
 
     def _compiled(self, report: Report, request: Request) -> None:
         if not self._in_turn.are_several:  # else what is said of the other files stays
             self.messages.clear()
         before = self.session.report
-        self._loaded = report
-        self._show_report(report, None, {}, modified=True, known=None)
+        self.loaded = report
+        self._show_report(report, None, {}, modified=True)
         if request.compare and before is not None:
             self.compare_control.pair(before, report)
         self.recent.remember(request.source)
@@ -449,7 +384,7 @@ class MainWindow(QMainWindow):
         self.statusBar().showMessage(fmt.plural(len(found), "match", "matches") if text else "", 4000)
 
     def _unload(self) -> None:
-        self._loaded = None
+        self.loaded = None
         if self._panels is not None:
             self._panels.run.release()
 
@@ -504,10 +439,7 @@ class MainWindow(QMainWindow):
         super().showEvent(event)
         if self._start_worker and not self.bridge.is_started:
             QTimer.singleShot(_AFTER_PAINT_MS, self, self.bridge.start)
-        if self._panels is None and self._making is None:
-            job = Job(lambda cancelled: import_anywhere(), self)
-            job.done.connect(lambda _: self._make_panels() if self._panels is None else None)
-            QTimer.singleShot(_AFTER_PAINT_MS, self, job.start)
+        QTimer.singleShot(_AFTER_PAINT_MS, self.on_demand, self.on_demand.prepare)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask about unsaved changes, remember the arrangement, end the worker."""
@@ -515,9 +447,7 @@ class MainWindow(QMainWindow):
         if not self.session.may_leave():
             event.ignore()
             return
-        if self._making is not None:
-            self._making.cancel()
-            self._making = None
+        self.on_demand.cancel()
         if self._panels is not None:
             self.workspace.panels.run.stop()
             self.workspace.graph.cancel_jobs()
@@ -528,10 +458,3 @@ class MainWindow(QMainWindow):
         self.settings.last_target = str(self.toolbar.target.currentData() or self.settings.last_target)
         self._keep(self.settings)
         super().closeEvent(event)
-
-
-def _uncollected_indexes(report: Report) -> dict[str, RegionIndex]:
-    from views.selection.index import indexes_of
-
-    with uncollected():
-        return indexes_of(report)

@@ -43,7 +43,7 @@ def open_once(file: Path) -> tuple[dict[str, float], dict[str, Blocks]]:
     heart = Heartbeat(window)
     times, steps = {}, {}
     made: list[bool] = []
-    window.panels_made.connect(lambda: made.append(True))
+    window.on_demand.made.connect(lambda _: made.append(True))
     with heart.watch() as blocks:
         wait(lambda: bool(made))
         settle(0.2)

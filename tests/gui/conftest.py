@@ -15,10 +15,14 @@ from PySide6.QtCore import QThreadPool
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.layout import layout_region
 from app.settings import Settings
 from app.worker.client import WorkerClient
-from compiler.report import Report
+from compiler.report import Region, Report
+from tests.fake_reports import transformer_region
 from views.background.turns import is_waiting
+from views.canvas.canvas import GraphCanvas
+from views.look import theme
 from views.main_window import MainWindow
 from views.window.dialogs import Dialogs
 
@@ -134,3 +138,21 @@ def settle() -> None:
 def is_seen(widget: QWidget) -> bool:
     """Whether a user would see the widget now."""
     return widget.isVisible() and not widget.visibleRegion().isEmpty()
+
+
+@pytest.fixture(scope="module")
+def region() -> Region:
+    """A transformer's, of seven hundred nodes."""
+    return transformer_region(700)
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot, region: Region) -> GraphCanvas:
+    """On screen, with that region."""
+    widget = GraphCanvas(theme=theme.light())
+    qtbot.addWidget(widget)
+    widget.resize(1000, 700)
+    widget.set_region(region, layout_region(region))
+    widget.show()
+    qtbot.waitExposed(widget)
+    return widget

@@ -127,8 +127,8 @@ def test_no_step_imports_many_modules() -> None:
 
 def test_the_panels_are_made_after_the_window_is_open(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
-    assert window._panels is None
-    qtbot.waitUntil(lambda: window._panels is not None, timeout=60_000)
+    assert window.on_demand.panels is None
+    qtbot.waitUntil(lambda: window.on_demand.panels is not None, timeout=60_000)
     assert window.workspace.panels.count() == 12
     assert not window.shows_report
 
@@ -138,7 +138,7 @@ def test_a_report_waits_for_the_panels_and_the_last_one_is_shown(make_window: Ma
     with qtbot.waitSignal(window.report_shown, timeout=60_000):
         window.open_report(transformer_report(60), "one.py")
         window.open_report(last, "two.py")
-        assert window._panels is None
+        assert window.on_demand.panels is None
     assert window.workspace.graph.report is last
 
 
@@ -159,9 +159,9 @@ def test_a_worker_that_was_ready_before_the_panels_is_known_to_them(make_window:
 
 def test_a_window_can_close_while_its_panels_are_made(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window(worker=False)
-    qtbot.waitUntil(lambda: window._making is not None or window._panels is not None, timeout=60_000)
+    qtbot.waitUntil(lambda: window.on_demand.is_making or window.on_demand.panels is not None, timeout=60_000)
     assert window.close()
-    assert window._making is None
+    assert not window.on_demand.is_making
 
 
 def test_what_another_thread_imports_knows_no_qt() -> None:

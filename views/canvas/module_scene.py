@@ -119,10 +119,6 @@ class ModuleScene(Scene):
         box = int(self.layout.node_group[node])
         return NOTHING if self.nested.shown[node] or box < 0 or not self.is_closed[box] else box
 
-    def boxes_of(self, nodes: list[int]) -> list[int]:
-        """The closed boxes that some nodes are hidden in."""
-        return sorted({box for node in nodes if (box := self.box_of(node)) >= 0})
-
     def box_named(self, nodes: frozenset[str]) -> int:
         """The outermost box of exactly these nodes, or NOTHING."""
         wanted = {self.index[name] for name in nodes if name in self.index}

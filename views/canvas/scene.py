@@ -80,6 +80,18 @@ class Scene:
         """Whether boxes open and close."""
         return False
 
+    def box_of(self, node: int) -> int:
+        """The closed box that hides a node, or NOTHING."""
+        return NOTHING
+
+    def boxes_of(self, nodes: Iterable[int]) -> list[int]:
+        """The closed boxes that some nodes are hidden in."""
+        return sorted({box for node in nodes if (box := self.box_of(node)) >= 0})
+
+    def box_named(self, nodes: frozenset[str]) -> int:
+        """The outermost box of a module that has exactly these nodes, or NOTHING."""
+        return NOTHING
+
     def _group_colors(self) -> NDArray[np.int32]:
         """A colour number per box, -1 for extern calls. Groups that share a kernel share the colour."""
         numbers = group_colors(list(self.groups.values()))

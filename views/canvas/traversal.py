@@ -28,9 +28,8 @@ class Spot:
 
 def spot_of(scene: Scene, node: int) -> Spot:
     """Where a node is: itself, or the closed box that hides it."""
-    if isinstance(scene, ModuleScene) and (box := scene.box_of(node)) >= 0:
-        return Spot(box=box)
-    return Spot(node=node)
+    box = scene.box_of(node)
+    return Spot(box=box) if box >= 0 else Spot(node=node)
 
 
 def along(scene: Scene, spot: Spot, down: bool) -> Spot:

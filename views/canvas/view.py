@@ -1,4 +1,4 @@
-"""The moving half of the canvas: a camera over a painted scene, with wheel, drag, gestures and smooth glides.
+"""The moving part of the canvas: a camera over a painted scene, with wheel, drag, gestures and smooth glides.
 
 Navigation follows map applications: a mouse wheel zooms about the cursor, a trackpad's two fingers pan and its pinch
 zooms, Ctrl+wheel always zooms, Shift+wheel pans sideways, dragging pans.
@@ -6,7 +6,11 @@ zooms, Ctrl+wheel always zooms, Shift+wheel pans sideways, dragging pans.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QMouseEvent,
@@ -30,6 +34,8 @@ from views.canvas.scene import Scene
 from views.look.theme import Theme, light
 from views.widgets.basic import BY_KEYBOARD
 
+_READABLE = 0.65  # share of the window's size of texts below which going to a node also zooms in
+_NEAR = 1.0
 _NOTCH = 1.25  # zoom of one wheel notch or key press
 _REST_MS = 90  # after the last move, until a coarse picture is drawn sharp
 
@@ -134,6 +140,57 @@ class CanvasView(QAbstractScrollArea):
     def look_at(self, x: float, y: float) -> None:
         """Puts a scene point in the middle, at once."""
         self.move_to(self._camera.centred(x, y, self._width, self._height))
+
+    def center_on(self, name: str) -> None:
+        """Glides to a node, group or extern call, and zooms in if it would be unreadable. Unknown names do nothing."""
+        rect = self._scene.locate(name) if self._scene is not None else None
+        if rect is None:
+            return
+        left, top, width, height = rect
+        whole = self._fitted(rect)
+        scale = self._camera.scale if self._is_readable else _NEAR * self._text_scale
+        goal = Camera().centred(left + width / 2, top + height / 2, self._width, self._height, min(scale, whole.scale))
+        self._jump(goal)
+
+    def center_on_all(self, names: Iterable[str]) -> None:
+        """Glides to where all of some nodes or groups are in sight, no nearer than they are read well."""
+        if self._scene is None or not len(rects := self._scene.rects_of(names)):
+            return
+        left, top = rects[:, :2].min(axis=0).tolist()
+        right, bottom = (rects[:, :2] + rects[:, 2:]).max(axis=0).tolist()
+        whole = self._fitted((left, top, right - left, bottom - top))
+        scale = min(whole.scale, self._camera.scale if self._is_readable else _NEAR * self._text_scale)
+        middle = (left + right) / 2, (top + bottom) / 2
+        self._jump(Camera().centred(*middle, self._width, self._height, scale))
+
+    def shows(self, names: Iterable[str]) -> bool:
+        """Whether all of some nodes or boxes are in sight and large enough to read."""
+        if self._scene is None or not self._is_readable:
+            return False
+        rects, (left, top, right, bottom) = self._scene.rects_of(names), self.view_bounds().getCoords()
+        ends = rects[:, :2] + rects[:, 2:]
+        return bool((rects[:, :2] >= (left, top)).all() and (ends <= (right, bottom)).all())
+
+    def view_position(self, name: str) -> QPoint:
+        """The middle of a node, group or extern call in viewport pixels. Raises KeyError for an unknown name."""
+        rect = self._scene.locate(name) if self._scene is not None else None
+        if rect is None:
+            raise KeyError(name)
+        x, y = self._camera.to_view(rect[0] + rect[2] / 2, rect[1] + rect[3] / 2)
+        return QPoint(round(x), round(y))
+
+    def _bring_into_view(self, name: str, rect: NDArray[np.float32]) -> None:
+        """Glides only if something is not well inside the view."""
+        left, top, width, height = (float(v) for v in rect)
+        view = self.view_bounds()
+        margin = 0.08 * view.height()
+        inner = view.adjusted(margin, margin, -margin, -margin)
+        if not self._is_readable or not inner.contains(QRectF(left, top, width, height)):
+            self.center_on(name)
+
+    @property
+    def _is_readable(self) -> bool:
+        return self._camera.scale >= _READABLE * self._text_scale
 
     @property
     def _width(self) -> float:

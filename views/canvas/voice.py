@@ -23,7 +23,7 @@ from views.canvas.traversal import Spot
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
-    from views.canvas.canvas import GraphCanvas
+    from views.canvas.marked_view import MarkedView
 
 _NOT_LOADED = "No graph is loaded."
 
@@ -31,7 +31,7 @@ _NOT_LOADED = "No graph is loaded."
 class Voice:
     """Tells of one canvas. ``item`` is the object that stands for what is selected."""
 
-    def __init__(self, canvas: GraphCanvas) -> None:
+    def __init__(self, canvas: MarkedView) -> None:
         _install()
         self._canvas = canvas
         self._item: _Item | None = None
@@ -92,7 +92,7 @@ class Voice:
 class _Item(QAccessibleInterface):
     """A node or a box."""
 
-    def __init__(self, canvas: GraphCanvas, spot: Spot, text: str) -> None:
+    def __init__(self, canvas: MarkedView, spot: Spot, text: str) -> None:
         super().__init__()
         self._find = ref(canvas)
         self._spot = spot
@@ -102,7 +102,7 @@ class _Item(QAccessibleInterface):
         return self._canvas is not None
 
     @property
-    def _canvas(self) -> GraphCanvas | None:
+    def _canvas(self) -> MarkedView | None:
         """None once it is gone, or shows nothing."""
         canvas = self._find()
         return canvas if canvas is not None and isValid(canvas) and canvas.scene is not None else None
@@ -166,7 +166,7 @@ class _Item(QAccessibleInterface):
 class _List(QAccessibleWidget):
     """The canvas, whose widgets (overview, legend) come before the item."""
 
-    def __init__(self, canvas: GraphCanvas) -> None:
+    def __init__(self, canvas: MarkedView) -> None:
         super().__init__(canvas, QAccessible.Role.List)
 
     def childCount(self) -> int:
@@ -187,7 +187,7 @@ class _List(QAccessibleWidget):
 
     @property
     def _item(self) -> _Item | None:
-        canvas: GraphCanvas = self.widget()
+        canvas: MarkedView = self.widget()
         return canvas.voice.item()
 
 
@@ -203,12 +203,12 @@ def _known_to_qt() -> set[QAccessibleInterface]:
 @cache
 def _install() -> None:
     """Once a process; Qt keeps the function for good."""
-    from views.canvas.canvas import GraphCanvas
+    from views.canvas.marked_view import MarkedView
 
     known = _known_to_qt()
 
     def list_of(key: str, widget: QObject) -> _List | None:
-        if not isinstance(widget, GraphCanvas):
+        if not isinstance(widget, MarkedView):
             return None
         made = _List(widget)
         known.add(made)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.report import Report
 from views.background.warm_up import use_in_turns
 from views.compare.control import CompareControl
 from views.compile.numerics_control import NumericsControl
@@ -17,7 +16,6 @@ from views.window.workspace import Workspace, workspace_in_turns
 
 if TYPE_CHECKING:
     from views.main_window import MainWindow
-    from views.window.dialogs import Dialogs
 
 
 @dataclass(frozen=True)
@@ -30,10 +28,8 @@ class ReportPanels:
     numerics: NumericsControl
 
 
-def report_panels_in_turns(
-    window: MainWindow, dialogs: Dialogs, loaded: Callable[[], Report | None]
-) -> Generator[None, None, ReportPanels]:
-    """The panels of ``window``, connected to it; ``loaded`` is the report whose model the worker holds."""
+def report_panels_in_turns(window: MainWindow) -> Generator[None, None, ReportPanels]:
+    """The panels of ``window``, connected to it."""
     yield from use_in_turns()
     workspace = yield from workspace_in_turns(window, window.theme)
     yield
@@ -44,9 +40,9 @@ def report_panels_in_turns(
     run.measured.connect(window.session.touch)
     run.ended.connect(window.show_measured)
     panels.run.sample_requested.connect(lambda: window.open_path(str(samples()[0])))
-    numerics = NumericsControl(window.bridge, loaded, Notifier(window), window)
+    numerics = NumericsControl(window.bridge, lambda: window.loaded, Notifier(window), window)
     workspace.graph.numerics_requested.connect(window.check_numerics)
-    compare = CompareControl(panels.compare, window.compile_control.start, dialogs, window)
+    compare = CompareControl(panels.compare, window.compile_control.start, window.dialogs, window)
     compare.compared.connect(lambda _: workspace.show_panel(panels.compare))
     compare.show_requested.connect(lambda report: window.open_report(report, report.source))
     for told in (workspace.message, run.message, numerics.message, compare.message):
