@@ -91,7 +91,8 @@ class Op(Value):
 class Reduce(Value):
     """``value`` combined over ``rvars``. ``kind`` is a key of ``compiler.ops.REDUCTIONS``.
 
-    For "argmax" and "argmin" the result is ``position`` (an expression over ``rvars``) of the first extremum.
+    For "argmax" and "argmin" the result is ``position`` (an expression over ``rvars``) of the first extremum, for
+    "firstmax" and "firstmin" the extremum found there: of equal zeros the first one's sign.
     """
 
     kind: str

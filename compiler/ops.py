@@ -59,7 +59,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "hypot": Primitive("libdevice.hypot({0}, {1})", 8),
     "copysign": Primitive("libdevice.copysign({0}, {1})"),
     "nextafter": Primitive("libdevice.nextafter({0}, {1})"),
-    # choice; minimum and maximum return NaN where either operand is NaN, as torch does
+    # choice; minimum and maximum return NaN where either operand is NaN, as torch does. Of 0.0 and -0.0 either may come
+    # out: what eager returns depends on the device, and on a CPU on the length and the strides
     "maximum": Primitive("tl.maximum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)"),
     "minimum": Primitive("tl.minimum({0}, {1}, propagate_nan=tl.PropagateNan.ALL)"),
     "where": Primitive("tl.where({0}, {1}, {2})"),
@@ -121,7 +122,11 @@ REDUCTIONS: dict[str, Reduction] = {
     "all": Reduction("logical_and", 1),
     "argmax": Reduction("maximum", "lowest"),
     "argmin": Reduction("minimum", "highest"),
+    "firstmax": Reduction("maximum", "lowest"),
+    "firstmin": Reduction("minimum", "highest"),
 }
+
+FIRST_EXTREMA = frozenset("argmax argmin firstmax firstmin".split())
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,12 @@ def cast(value: Value, dtype: torch.dtype) -> Value:
     if isinstance(value, Const) and not (dtype.is_floating_point and dtype.itemsize < 4):
         return const(value.value, dtype)
     return Op(dtype, "cast", (value,))
+
+
+def summand(kind: str, value: Value) -> Value:
+    """``value`` as the only element of a reduction or scan: torch's sums begin with 0.0, so that -0.0 becomes it."""
+    signed = kind in ("sum", "logsumexp") and value.dtype.is_floating_point
+    return op("add", value.dtype, value, const(0, value.dtype)) if signed else value
 
 
 def round_to(value: Value, dtype: torch.dtype) -> Value:

@@ -76,7 +76,7 @@ class ReductionPrinter(ValuePrinter):
         self._line("rmask = rindex < rnumel")
         assert self.domain.r is not None
         self._axis_lines(self.domain.r)
-        pending: list[tuple[Reduce, str, tuple[str, ...]]] = []
+        pending: list[tuple[Reduce, tuple[str, ...]]] = []
         self._openings = []
         sums: list[tuple[Reduce, Reduce, str, str]] = []
         for reduce in reduces:
@@ -85,13 +85,13 @@ class ReductionPrinter(ValuePrinter):
                 sums.append((reduce, beside[id(reduce)], *self._accumulate_online(reduce)))
                 continue
             operand = self._tensor(reduce.value)
-            key = f"{reduce.kind} {operand} {reduce.position}"
+            key = f"{reduce.kind if reduce.position is None else reduce.kind[-3:]} {operand} {reduce.position}"
             if key in self._accumulators:
-                pending.append((reduce, key, self._accumulators[key]))
+                pending.append((reduce, self._accumulators[key]))
                 continue
             names = self._accumulate(reduce, operand, self._openings)
             self._accumulators[key] = names
-            pending.append((reduce, key, names))
+            pending.append((reduce, names))
         self._print_all(stores)
         for store in stores:
             self._store(store)
@@ -106,11 +106,8 @@ class ReductionPrinter(ValuePrinter):
         for n, o in shifted.items():
             self.origins[n + len(head)] = o
         self.scope = self.row
-        finished: dict[str, str] = {}
-        for reduce, key, names in pending:
-            if key not in finished:
-                finished[key] = self._collapse(reduce, names)
-            self.row.names[id(reduce)] = finished[key]
+        for reduce, names in pending:
+            self.row.names[id(reduce)] = self._collapse(reduce, names)
         for high, total, maximum, part in sums:
             self._collapse_online(high, total, maximum, part)
         self._accumulators.clear()
@@ -142,10 +139,10 @@ class ReductionPrinter(ValuePrinter):
             openings.append(f"{total} = tl.full({shape}, {start}, {TRITON_TYPES[carrier(dtype)]})")
             openings.append(f"{where} = tl.full({shape}, {2**31 - 1}, tl.int64)")
             place = self._index_text(reduce.position)
-            self.helpers["first_" + reduce.kind[3:]] = None
+            helper = self._first(reduce)
             best, at = self._fresh(), self._fresh()
             index = f"tl.broadcast_to(({place}).to(tl.int64), {shape})"
-            self._line(f"{best}, {at} = first_{reduce.kind[3:]}({total}, {where}, {value}, {index})", reduce)
+            self._line(f"{best}, {at} = {helper}({total}, {where}, {value}, {index})", reduce)
             self._line(f"{total} = tl.where(rmask, {best}, {total})", reduce)
             self._line(f"{where} = tl.where(rmask, {at}, {where})", reduce)
             return total, where
@@ -178,15 +175,9 @@ class ReductionPrinter(ValuePrinter):
 
     def _collapse(self, reduce: Reduce, names: tuple[str, ...]) -> str:
         """Combine a block of accumulators (or of values) along r into a column."""
-        name = self._fresh()
         axis = len(self.domain.axes) - 1
         if reduce.position is not None:
-            helper = "first_" + reduce.kind[3:]
-            self.helpers[helper] = None
-            best, place = self._fresh(), self._fresh()
-            self._line(f"{best}, {place} = tl.reduce(({names[0]}, {names[1]}), {axis}, {helper})", reduce)
-            self._line(f"{name} = {place}[:, None]", reduce)
-            return name
+            return self._collapse_first(reduce, f"tl.reduce(({', '.join(names)}), {axis}, {self._first(reduce)})")
         total = names[0]
         dtype = reduce.value.dtype
         if dtype is torch.bool:
@@ -202,8 +193,23 @@ class ReductionPrinter(ValuePrinter):
             text = f"tl.reduce({total}, {axis}, {reduce.kind}_nan)[:, None]"
         else:
             text = f"tl.{reduce.kind}({total}, {axis})[:, None]"
-        self._line(f"{name} = {text}", reduce)
+        return self._assign(text, reduce)
+
+    def _first(self, reduce: Reduce) -> str:
+        """The function that takes the first of equal extrema."""
+        name = f"first_{reduce.kind[-3:]}"
+        self.helpers[name] = None
         return name
+
+    def _collapse_first(self, reduce: Reduce, text: str) -> str:
+        """An extremum or its position; where both are wanted they are found together."""
+        if text not in self.scope.texts:
+            best, place = self._fresh(), self._fresh()
+            self._line(f"{best}, {place} = {text}", reduce)
+            self.scope.texts[text] = best
+            self.scope.texts[f"{text} position"] = place
+        found = self.scope.texts[f"{text} position" if reduce.kind.startswith("arg") else text]
+        return self._assign(f"{found}[:, None]", reduce)
 
     def _reduction(self, reduce: Reduce) -> str:
         shape = self._block_shape()
@@ -215,21 +221,16 @@ class ReductionPrinter(ValuePrinter):
         row = self.domain.r.numel
         full = isinstance(row, int) and row & (row - 1) == 0  # RBLOCK is the row's length: no lane is idle
         filled = block if full else f"tl.where(rmask, {block}, {start})"
-        key = f"reduce {reduce.kind} {filled} {reduce.position}"
-        if key in self.scope.texts:
-            return self.scope.texts[key]
-        total = self._fresh()
-        self._line(f"{total} = {filled}", reduce)
-        names: tuple[str, ...] = (total,)
+        names: tuple[str, ...] = (self._assign(filled, reduce),)
         if reduce.position is not None:
-            where = self._fresh()
             place = self._index_text(reduce.position)
             index = f"tl.broadcast_to(({place}).to(tl.int64), {shape})"
-            self._line(f"{where} = {index if full else f'tl.where(rmask, {index}, {2**31 - 1})'}", reduce)
-            names = (total, where)
+            where = self._assign(index if full else f"tl.where(rmask, {index}, {2**31 - 1})", reduce)
+            names = (names[0], where)
         name = self._collapse(reduce, names)
-        self.scope.texts[key] = name
-        return name
+        # a sum begins with 0.0, as the idle lanes and an accumulator do: of nothing but -0.0 it is 0.0
+        unsigned = full and reduce.kind == "sum" and dtype.is_floating_point
+        return self._assign(f"{name} + 0.0", reduce) if unsigned else name
 
     # --- scans -----------------------------------------------------------------------------------------------------
 
@@ -268,6 +269,10 @@ class ReductionPrinter(ValuePrinter):
         totals = [self._fresh() for _ in parts]
         self._line(f"{', '.join(totals)} = {combine}({', '.join([*carries, *names])})", scan)
         for carry, total, (kind, _) in zip(carries, totals, carried, strict=True):
-            last = f"tl.sum(tl.where(rbase == RBLOCK - 1, {total}, 0), {axis})"  # the only one that is not zero
+            if "float" in kind:  # beside -inf the last one keeps its sign where it is zero, as it would not in a sum
+                self.helpers["max_nan"] = None
+                last = f'tl.reduce(tl.where(rbase == RBLOCK - 1, {total}, float("-inf")), {axis}, max_nan)'
+            else:
+                last = f"tl.sum(tl.where(rbase == RBLOCK - 1, {total}, 0), {axis})"
             self._line(f"{carry} = {last}[:, None].to({kind})", scan)
         return totals

@@ -41,7 +41,7 @@ from compiler.lowering import extern
 from compiler.lowering.registry import NotLowered, PartPlan, ReductionPlan, ScanPlan, ScatterPlan
 from compiler.lowering.shapes import masked
 from compiler.lowering.symbols import Symbols, derived, torch_expr
-from compiler.ops import REDUCTIONS, SCANS, cast, const, scalar
+from compiler.ops import FIRST_EXTREMA, REDUCTIONS, SCANS, cast, const, scalar, summand
 from compiler.report import ExternReason, Target
 from compiler.sizes import Size, as_size, hint, product
 
@@ -119,8 +119,8 @@ class LoopMaker:
         xnumel = hint(product([v.extent for v in xvars.values()]))
         across = any(source.stride[d] == 1 for d in xvars)  # neighbours in memory belong to different outputs
         count = self._split_count(xnumel, hint(product(rsizes)), across)
-        if count > 1 and plan.kind.startswith("arg"):
-            value, rvars, origins = self._split_positions(plan, xvars, dims, rsizes, count)
+        if count > 1 and plan.kind in FIRST_EXTREMA:
+            value, rvars, origins = self._split_first(plan, xvars, dims, rsizes, count)
         elif count > 1:
             reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
             value = plan.epilogue(reduce_value)
@@ -151,7 +151,7 @@ class LoopMaker:
         rvar = self._var(source.size[plan.dim])
         xvars = {d: self._var(s) for d, s in enumerate(source.size) if s != 1 and d != plan.dim}
         at = self._source_index(source, xvars, {plan.dim: rvar})
-        inner = cast(source.load(at), plan.accumulate)
+        inner = summand(plan.kind, cast(source.load(at), plan.accumulate))
         if plan.positions:
             value: Value = Scan(torch.int64, plan.kind, inner, rvar, rvar)
         else:
@@ -323,28 +323,33 @@ class LoopMaker:
         again = self._var(count)
         return self._reduced(plan, partial.load((*xs, again)), (again,)), (again,), (self.node.name,)
 
-    def _split_positions(
+    def _split_first(
         self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
     ) -> tuple[Value, tuple[LoopVar, ...], tuple[str, ...]]:
-        """As ``_partial`` for positions: each chunk's extremum and where it is; then where the best chunk's is."""
+        """As ``_partial`` for first extrema: each chunk's and where it is; then the first chunk's of the best."""
         value, part, inner, flat = self._chunked(plan, xvars, dims, rsizes, count)
-        xs = tuple(xvars.values())
-        best = Reduce(plan.accumulate, plan.kind.removeprefix("arg"), value, (inner,))
+        xs, again = tuple(xvars.values()), self._var(count)
+        extreme = plan.kind[-3:]
+        best = Reduce(plan.accumulate, f"first{extreme}", value, (inner,), flat)
         extrema = self._part(plan, best, (*xs, part), inner)
-        places = self._part(plan, Reduce(torch.int64, plan.kind, value, (inner,), flat), (*xs, part), inner)
-        again = self._var(count)
-        chunk = Reduce(torch.int64, plan.kind, extrema.load((*xs, again)), (again,), again)
-        found = places.load((*xs, IndirectVar(chunk, count)))
+        found = self._first(plan, extrema.load((*xs, again)), (again,), again)
+        if plan.kind.startswith("arg"):
+            places = self._part(plan, Reduce(torch.int64, plan.kind, value, (inner,), flat), (*xs, part), inner)
+            found = places.load((*xs, IndirectVar(found, count)))
         return plan.epilogue(found), (again,), (self.node.name,)
 
     def _reduced(self, plan: ReductionPlan, value: Value, rvars: tuple[LoopVar, ...]) -> Value:
-        positions = plan.kind.startswith("arg")
+        if not rvars and plan.kind.startswith("arg"):
+            return const(0, torch.int64)
         if not rvars:
-            return const(0, torch.int64) if positions else value
-        if not positions:
+            return summand(plan.kind, value)
+        if plan.kind not in FIRST_EXTREMA:
             return Reduce(plan.accumulate, plan.kind, value, rvars)
-        place = linear_index(rvars, contiguous_strides([v.extent for v in rvars]))
-        return Reduce(torch.int64, plan.kind, value, rvars, place)
+        return self._first(plan, value, rvars, linear_index(rvars, contiguous_strides([v.extent for v in rvars])))
+
+    def _first(self, plan: ReductionPlan, value: Value, rvars: tuple[LoopVar, ...], place: Any) -> Value:
+        dtype = torch.int64 if plan.kind.startswith("arg") else plan.accumulate
+        return Reduce(dtype, plan.kind, value, rvars, place)
 
     def _source_index(self, source: Lazy, xvars: dict[int, LoopVar], reduced: dict[int, Any]) -> Index:
         zero = sympy.Integer(0)

@@ -180,8 +180,11 @@ def _spread_maximum(scope: Scope, grad: Lazy, positions: Lazy, windows: Sequence
 
 
 def _sum(values: Sequence[Value]) -> Value:
-    """Of at least one value, added up in order in their dtype."""
-    return functools.reduce(lambda total, value: op("add", value.dtype, total, value), values)
+    """Of at least one value, added up in order in their dtype, from 0 on."""
+    total: Value = const(0, values[0].dtype)
+    for value in values:
+        total = op("add", value.dtype, total, value)
+    return total
 
 
 # --- means ---------------------------------------------------------------------------------------------------------

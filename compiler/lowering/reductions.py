@@ -120,8 +120,10 @@ def extremum_and_position(scope: Scope, x: Lazy, dim: Any = None, keepdim: bool 
         return _simple(scope, x, name, None, False, accumulate)
     values, _ = scope.output
     dims = reduced_dims(dim, len(x.size))
+    located = any(user.args[1:] == (1,) for user in scope.node.users)
+    kind = f"first{name}" if located and x.dtype.is_floating_point else name  # of equal zeros the one whose place it is
     value = scope.reduce(
-        ReductionPlan(name, x, dims, keepdim, accumulate, lambda v, _: cast(v, accumulate), lambda v: cast(v, x.dtype)),
+        ReductionPlan(kind, x, dims, keepdim, accumulate, lambda v, _: cast(v, accumulate), lambda v: cast(v, x.dtype)),
         scope.shape(values),
         values.dtype,
         values,

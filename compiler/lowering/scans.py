@@ -7,7 +7,7 @@ import torch
 from compiler.ir import Lazy
 from compiler.lowering.reductions import accumulator
 from compiler.lowering.registry import NotLowered, ScanPlan, Scope, lower
-from compiler.ops import cast, const
+from compiler.ops import cast, const, summand
 from compiler.report import ExternReason
 from compiler.sizes import hint, product
 
@@ -25,7 +25,7 @@ def _check(x: Lazy, dim: int) -> None:
 def _scanned(scope: Scope, x: Lazy, kind: str, dim: int, dtype: torch.dtype, like: torch.Tensor) -> Lazy:
     """The scan in its output's dtype; along a dimension of one element it is the tensor itself."""
     if not x.size or x.size[dim % len(x.size)] == 1:
-        return scope.pointwise((x,), lambda index: cast(cast(x.load(index), dtype), like.dtype), like)
+        return scope.pointwise((x,), lambda index: cast(summand(kind, cast(x.load(index), dtype)), like.dtype), like)
     dim %= len(x.size)
     _check(x, dim)
     return scope.scan(ScanPlan(kind, x, dim, dtype), like)

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from compiler.backend import fusescope
+from tests.graphs import launches
 from tests.interpret.checking import check, generated
 
 HALF = (torch.float16, torch.bfloat16)
@@ -34,6 +35,62 @@ def test_zeros_have_eagers_sign(function: Callable[[Tensor], list[Tensor]], dtyp
     for number, (result, eager) in enumerate(zip(results, function(x), strict=True)):
         torch.testing.assert_close(result, eager, rtol=0, atol=0)
         assert result.signbit().tolist() == eager.signbit().tolist(), number
+
+
+def extrema(x: Tensor) -> list[Tensor]:
+    y = x.t().contiguous()  # reduced across rows
+    pools = [F.max_pool2d(x[None], (1, 3), return_indices=True), F.adaptive_max_pool2d(x[None], 1, return_indices=True)]
+    found = [x.max(1), x.min(1), y.max(0), y.min(0, keepdim=True), x.cummax(1), x.cummin(1), y.cummax(0), y.cummin(0)]
+    return [part for both in (*found, *pools) for part in both]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("length", [3, 64, 5000])  # a row with idle lanes, one without, one in several steps
+def test_an_extremum_is_the_zero_or_nan_whose_place_it_has(length: int, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(length)
+    below = torch.randint(0, 2, (2, 4, length), generator=generator) * 2 - 1
+    zeros = (below[0] * 0.0).to(dtype)
+    spread = torch.where(torch.rand(4, length, generator=generator) < 3 / length, float("nan"), zeros)
+    for x in (zeros, spread, spread * below[1], torch.full_like(zeros, float("-inf"))):
+        function = extrema if length < 5000 else lambda x: extrema(x)[:16]
+        for number, (result, eager) in enumerate(zip(generated(function, x)[0], function(x), strict=True)):
+            torch.testing.assert_close(result, eager, rtol=0, atol=0, equal_nan=True, msg=f"result {number}")
+            if result.is_floating_point():
+                signs = torch.where(eager.isnan(), 0, eager.signbit())
+                assert torch.equal(torch.where(result.isnan(), 0, result.signbit()), signs), number
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_an_extremum_found_in_two_steps_is_the_zero_whose_place_it_has(name: str) -> None:
+    signs = torch.randint(0, 2, (100_000, 8), generator=torch.Generator().manual_seed(0)) * 2 - 1
+    x = signs * 0.0
+    (value, place), region = generated(lambda x: getattr(x, name)(0), x)
+    assert len(launches(region)) > 1
+    assert place.tolist() == [0] * 8
+    assert torch.equal(value.signbit(), x[0].signbit())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("length", [1, 2, 8, 5000])
+def test_sums_of_negative_zeros_are_zero_and_products_of_zeros_have_a_sign(length: int, dtype: torch.dtype) -> None:
+    def function(x: Tensor) -> list[Tensor]:
+        pooled = [F.avg_pool2d(x[None], (2, 1)), F.avg_pool2d(x[None], 1)]
+        scans = [x.cumsum(1), x.cumsum(0), x.logcumsumexp(1)[:, 0], (x - x.sign()).cumprod(1)]
+        return [x.sum(1), x.sum(0), x.sum(), x.mean(1), x.mean(0), *scans, *pooled, x.prod(1), (-x).cumprod(1)]
+
+    x = torch.full((3, length), -0.0, dtype=dtype)
+    for number, (result, eager) in enumerate(zip(generated(function, x)[0], function(x), strict=True)):
+        torch.testing.assert_close(result, eager, rtol=0, atol=0)
+        assert torch.equal(result.signbit(), eager.signbit()), number
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64])
+@pytest.mark.parametrize("length", [3, 64, 5000])
+def test_extrema_of_integers_reach_to_the_ends_of_their_dtype(length: int, dtype: torch.dtype) -> None:
+    ends = torch.iinfo(dtype)
+    mixed = torch.where(torch.arange(2 * length).reshape(2, length) % 3 == 1, ends.max, ends.min).to(dtype)
+    for x in (mixed, torch.full_like(mixed, ends.min), torch.full_like(mixed, ends.max)):
+        check(lambda x: [*x.max(1), *x.min(1), x.argmax(), x.argmin(1), *x.cummax(1), *x.cummin(1), x.amax()], x)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, *HALF])
