@@ -28,17 +28,19 @@ while not all((other / "rows").read_text() for other in others if other.exists()
 with child.quiet():
     child.rows.open("a").write("quiet\\n")
 child.wait_for_turn()
-timed = folder.parent / "timed"
-assert not timed.exists()
-timed.touch()
-for mate in (p for p in folder.parent.iterdir() if (p / "pid").exists() and p != folder):
-    stat = Path("/proc", (mate / "pid").read_text(), "stat")
-    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "TZX", stat.read_text()
-time.sleep(0.1)
-timed.unlink()
-child.rows.open("a").write("timed " + " ".join(sys.argv[5:]) + "\\n")
-child.end_turn()
-assert all((other / "rows").read_text().count("timed") for other in others if other.exists())
+for turn in (1, 2):
+    timed = folder.parent / "timed"
+    assert not timed.exists()
+    timed.touch()
+    for mate in (p for p in folder.parent.iterdir() if (p / "pid").exists() and p != folder):
+        stat = Path("/proc", (mate / "pid").read_text(), "stat")
+        assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "TZX", stat.read_text()
+        assert abs((mate / "rows").read_text().count("timed") - turn) <= 1, "turns are taken in turn"
+    time.sleep(0.1)
+    timed.unlink()
+    child.rows.open("a").write("timed " + " ".join(sys.argv[5:]) + "\\n")
+    child.end_turn()
+assert all((other / "rows").read_text().count("timed") == 2 for other in others if other.exists())
 child.rows.open("a").write("lane " + os.environ["LANE"] + "\\n")
 """
 
@@ -63,10 +65,11 @@ def test_children_prepare_together_and_are_timed_alone(
             budget_seconds=60,
             cwd=tmp_path,
             lanes=lanes,
+            turns=2,
         )
     }
     for at, case in enumerate(("a", "b")):
-        said = ["prepared", "quiet", "timed --modes graph", f"lane {lanes[2 * at % len(lanes)]['LANE']}"]
+        said = ["prepared", "quiet", *["timed --modes graph"] * 2, f"lane {lanes[2 * at % len(lanes)]['LANE']}"]
         assert found[case] == (said, "The process ended with code 0.")
     assert found["broken"] == ([], "The process ended with code 3.")
     assert found["slow"][1].startswith("Not ready after 3 s")
@@ -120,7 +123,7 @@ def test_cases_and_modes_of_a_benchmark(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert modes_of("relu_256M", ["graph", "moving@256M"]) == ["graph", "moving"]
     assert modes_of("mlp", ["graph", "moving@256M"]) == ["graph"]
-    assert modes_of("gpt2_training", ["regions", "floor"]) == ["regions"], "what returns at once has no gradients"
+    assert modes_of("gpt2_training", ["regions", "floor", "empty"]) == ["regions"], "what returns at once has no gradients"
     asked = ["graph", "bound", "regions", "moving@256M"]
     assert children_of("mlp", asked, apart=False) == {"mlp": ["graph", "bound", "regions"]}
     assert children_of("mlp", asked, apart=True) == {"mlp@own": ["graph", "regions"], "mlp@inductor": ["bound"]}
@@ -143,6 +146,11 @@ def test_cases_and_modes_of_a_benchmark(monkeypatch: pytest.MonkeyPatch) -> None
     text = markdown("T", "H", [*rows, Row("x", "floor", failure="none")], ["regions", "floor", "inductor-graph"])
     assert "| mlp | 100.0 | 30.0 | 20.0 | 0.30 | 0.20 |" in text
     assert "| **geometric mean** | | | | 0.30 | 0.20 |" in text
+    assert "least" not in text
+    figures = (("bound", 16, 6), ("regions", 40, 27), ("floor", 20, 11), ("empty", 9, 3))
+    rows = [Row("relu", mode, wall_us=wall, cpu_us=cpu) for mode, wall, cpu in figures]
+    text = markdown("T", "H", [*rows, Row("x", "empty", failure="none")], [mode for mode, *_ in figures])
+    assert "| relu | 16.0 | 8.0 | 1.50 | 2.50 |" in text
 
 
 def test_rows_of_one_compiler_are_kept_and_never_mixed_with_anothers(

@@ -2,7 +2,7 @@
 
 Compiling takes the CPU for long and times nothing, so children do it side by side. A child that is ready says so and
 waits; while one is timed all others of its GPU are stopped, with every process that they started, so that nothing of
-theirs runs. Where there are several GPUs, one child of each is timed at a time. What disturbs a search for the fastest
+theirs runs. They can have several turns each: what disturbs the machine for a second then disturbs one of them. Where there are several GPUs, one child of each is timed at a time. What disturbs a search for the fastest
 configuration, another search or eager's own run, waits for a lock that all children of a GPU share. What is left to do
 afterwards and times nothing is again done side by side.
 
@@ -51,7 +51,8 @@ class Child:
         sys.stdin.readline()
 
     def end_turn(self) -> None:
-        """Say that everything is timed, and wait until everybody else is, too: before what need not be quiet."""
+        """Say that everything is timed, and wait for the next turn; after the last one until everybody has had theirs,
+        before what need not be quiet."""
         (self.folder / TIMED).touch()
         sys.stdin.readline()
 
@@ -98,12 +99,13 @@ def run_children(
     budget_seconds: float,
     cwd: Path,
     lanes: Sequence[Mapping[str, str]] = ({},),
+    turns: int = 1,
 ) -> Iterator[tuple[str, list[str], str]]:
     """Each case with the lines that its child wrote and what became of the child, as children end.
 
-    ``workers`` children prepare side by side. A child has ``case_seconds`` to be ready and as many to be timed; the
-    whole ends after ``budget_seconds``. ``lanes`` are settings of the environment, as of the GPU: children get them in
-    turn, and one of each lane is timed at a time.
+    ``workers`` children prepare side by side. A child has ``case_seconds`` to be ready and as many for each of its
+    ``turns`` of being timed; the whole ends after ``budget_seconds``. ``lanes`` are settings of the environment, as of
+    the GPU: children get them in turn, and one of each lane is timed at a time.
     """
     deadline = time.monotonic() + budget_seconds
     with tempfile.TemporaryDirectory() as name:
@@ -112,7 +114,7 @@ def run_children(
                 _Running(Child(case, Path(name) / f"lane{at % len(lanes)}" / case), at % len(lanes))
                 for at, case in enumerate(cases[first : first + workers])
             ]
-            yield from _wave(script, arguments, wave, case_seconds, deadline, cwd, lanes)
+            yield from _wave(script, arguments, wave, case_seconds, deadline, cwd, lanes, turns)
 
 
 def run_each(
@@ -223,7 +225,10 @@ class _Running:
             self.process.stdin.flush()
 
     def time(self, limit: float) -> None:
-        """Give the child its turn, which it has been stopped until and is again afterwards."""
+        """Give the child a turn, which it has been stopped until and is again afterwards; nothing where it is gone."""
+        if self.is_gone:
+            return
+        (self.child.folder / TIMED).unlink(missing_ok=True)  # of the turn before
         self.signal(signal.SIGCONT)
         self.go_on()
         if not self.wait_for(TIMED, limit):
@@ -257,6 +262,7 @@ def _wave(
     deadline: float,
     cwd: Path,
     lanes: Sequence[Mapping[str, str]],
+    turns: int,
 ) -> Iterator[tuple[str, list[str], str]]:
     if time.monotonic() + 10 > deadline:
         for running in wave:
@@ -281,12 +287,14 @@ def _wave(
         ended: queue.SimpleQueue[_Running] = queue.SimpleQueue()
 
         def time_lane(lane: int) -> None:
-            for running in wave:
-                if running.lane == lane and running not in late:
-                    try:
+            mine = [running for running in wave if running.lane == lane and running not in late]
+            try:
+                for _ in range(turns):
+                    for running in mine:
                         running.time(min(time.monotonic() + case_seconds, deadline))
-                    finally:
-                        ended.put(running)
+            finally:
+                for running in mine:
+                    ended.put(running)
 
         waiting = []
         with ThreadPoolExecutor(len(lanes)) as pool:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import statistics
 import sys
 import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +31,7 @@ Cases = dict[str, Callable[[], tuple[Any, tuple[Any, ...], bool]]]
 LEAST_ITERATIONS = 50
 LAST_START = 0.7  # of a case's time: no mode is begun after that, for the process ends when the time is over
 WARM_SECONDS = 0.3  # of calls before those that count: a process that waited for its turn starts with cold caches
+AT_ONCE = frozenset(("floor", "empty"))  # compute nothing
 INDUCTOR_MODES = frozenset(("inductor", "inductor-graph", "bound"))
 APART = "@"  # between a case and the compiler that a child prepares it with
 
@@ -37,10 +40,11 @@ APART = "@"  # between a case and the compiler that a child prepares it with
 # with inputs that are elsewhere at every call, "lean" the same with Dynamo set to look at modules in fewer steps and to
 # leave its ranges out of profiles, which changes nothing else; "unguarded" the same as "lean" under
 # set_stance(skip_guard_eval_unsafe=True), which is the user's to choose: what "lean" takes longer is the guards.
-# "floor" is torch.compile with nothing behind: less than that no backend takes.
+# "floor" is torch.compile with nothing behind: less than that no backend takes. "empty" is an iteration that does
+# nothing, so what "floor" has more than it is Dynamo's.
 MODES = (
-    "eager", "compiled", "graph", "regions", "lean", "unguarded", "moving", "floor", "inductor", "inductor-graph",
-    "bound",
+    "eager", "compiled", "graph", "regions", "lean", "unguarded", "moving", "floor", "empty", "inductor",
+    "inductor-graph", "bound",
 )  # fmt: skip
 DEFAULT_MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
 
@@ -63,6 +67,9 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
     if mode == "floor":
         call = torch.compile(model, backend=nothing_behind)
         return Step(Iteration(call, model, inputs, training=training), "Dynamo, and a backend that returns at once.")
+    if mode == "empty":
+        eager = Iteration(model, model, inputs, training=training)()
+        return Step(Iteration(lambda *_: eager, model, inputs, training=training), "Returns what it has.")
     if mode == "moving":
         return MovingStep(model, inputs, training)
     if mode == "bound":
@@ -142,11 +149,12 @@ def run_case(
     child: Child,
     *,
     prepare_seconds: float,
+    turns: int,
     count_kernels: bool,
 ) -> None:
-    """Prepare every mode of one case in this process, wait for the turn, and time them one after another.
+    """Prepare every mode of one case in this process, and at each of its turns time them one after another.
 
-    No mode is begun after ``prepare_seconds``, so that those before it are timed whatever comes.
+    A row has the medians over the turns of each turn's medians. No mode is begun after ``prepare_seconds``, so that those before it are timed whatever comes.
     """
     import torch
 
@@ -156,23 +164,28 @@ def run_case(
     training, prepared = _prepare_case(case, cases, modes, write, child, prepare_seconds)
     torch.cuda.empty_cache()
     child.wait_for_turn()
-    for row, step in prepared:
-        try:
-            unguarded = torch.compiler.set_stance(skip_guard_eval_unsafe=row.mode == "unguarded")
-            # A loop of inference enters no_grad once, not at every call.
-            with unguarded, torch.set_grad_enabled(training):
-                _warm(step)
-                record = measure(step, row.mode, least=LEAST_ITERATIONS)
-            assert record.wall_us is not None
-            row.wall_us, row.cpu_us, row.gpu_us = record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50
-            row.iterations = record.iterations
-        except Exception as error:
-            traceback.print_exc()
-            row.failure = first_line(error)
-        write(row)
-    # What is left, if only to end, need not keep the others waiting. Kernels are counted only now, for a profiler that
-    # has run once can leave every later launch slower.
-    child.end_turn()
+    medians: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for _ in range(turns):
+        for row, step in prepared:
+            if row.failure:
+                continue
+            try:
+                unguarded = torch.compiler.set_stance(skip_guard_eval_unsafe=row.mode == "unguarded")
+                # A loop of inference enters no_grad once, not at every call.
+                with unguarded, torch.set_grad_enabled(training):
+                    _warm(step)
+                    record = measure(step, row.mode, least=LEAST_ITERATIONS)
+                assert record.wall_us is not None
+                medians[row.mode].append((record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50))
+                row.wall_us, row.cpu_us, row.gpu_us = map(statistics.median, zip(*medians[row.mode], strict=True))
+                row.iterations += record.iterations
+            except Exception as error:
+                traceback.print_exc()
+                row.failure = first_line(error)
+            write(row)
+        # What is left, if only to end, need not keep the others waiting. Kernels are counted only after the last turn,
+        # for a profiler that has run once can leave every later launch slower.
+        child.end_turn()
     for row, step in prepared:
         if count_kernels and not row.failure:
             row.kernels = len(kernel_names(trace(step, row.mode)))
@@ -256,10 +269,10 @@ def first_line(error: BaseException) -> str:
 def modes_of(case: str, modes: Sequence[str]) -> list[str]:
     """The modes that a case runs in: "moving@256M" only those whose names contain "256M".
 
-    What returns at once has no gradients, so no training is run in "floor".
+    What returns at once has no gradients, so no training is run in such modes.
     """
     split = [mode.partition("@") for mode in modes]
-    return [mode for mode, _, word in split if word in case and not (mode == "floor" and "training" in case)]
+    return [mode for mode, _, word in split if word in case and not (mode in AT_ONCE and "training" in case)]
 
 
 def children_of(case: str, modes: Sequence[str], *, apart: bool) -> dict[str, list[str]]:
@@ -283,7 +296,7 @@ def run_all(
     """
     began = time.perf_counter()
     arguments = ["--modes", ",".join(modes), "--case-seconds", str(options.case_seconds)]
-    arguments += ["--no-kernels"] if options.no_kernels else []
+    arguments += ["--turns", str(options.turns), *(["--no-kernels"] if options.no_kernels else [])]
     children = {child: case for case in cases for child in children_of(case, modes, apart=options.apart)}
     done: dict[str, dict[str, Row]] = {case: {} for case in cases}
     missing = {case: sum(of == case for of in children.values()) for case in cases}
@@ -295,6 +308,7 @@ def run_all(
         case_seconds=options.case_seconds,
         budget_seconds=options.budget_seconds,
         cwd=ROOT,
+        turns=options.turns,
     ):
         case = children[child]
         found = {mode: Row(case, mode, failure=fate) for mode in children_of(case, modes, apart=options.apart)[child]}
@@ -320,6 +334,7 @@ def main(
     parser.add_argument(
         "--apart", action="store_true", help="a case's modes of each compiler in a process of their own"
     )
+    parser.add_argument("--turns", type=int, default=1, help="of being timed, between those of other cases")
     parser.add_argument("--no-kernels", action="store_true", help="do not count kernels, which takes a trace of each")
     parser.add_argument("--case-seconds", type=float, default=case_seconds, help="to be ready, and again to be timed")
     parser.add_argument("--budget-seconds", type=float, default=budget)
@@ -344,6 +359,7 @@ def main(
                 write,
                 child,
                 prepare_seconds=options.case_seconds * LAST_START,
+                turns=options.turns,
                 count_kernels=not options.no_kernels,
             )
         return 0

@@ -76,6 +76,8 @@ def markdown(title: str, header: str, rows: Sequence[Row], modes: Sequence[str])
     lines += ["", *ratios(by_case)]
     if "floor" in modes:
         lines += ["", *submits(by_case)]
+    if {"floor", "empty"} <= set(modes):
+        lines += ["", *least_walls(by_case)]
     lines += ["", "## All figures", ""]
     lines += [
         "| model | mode | wall µs | CPU submit µs | GPU µs | kernels | compile s | error | eager error | equal | note |"
@@ -152,6 +154,24 @@ def submits(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
             lines.append(f"| {case} | {' | '.join(cells)} |")
     means = [geometric_mean(column) for column in zip(*shares, strict=True)]
     lines.append("| **geometric mean** | | | | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+    return lines
+
+
+def least_walls(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
+    """How near the bound a call through torch.compile can come, row by row: Dynamo's part of it comes before the GPU
+    has anything to do, so that no backend with the bound's kernels takes less than both together."""
+    lines = ["## Wall time: the least that a call through torch.compile can take", ""]
+    lines.append("| model | bound | Dynamo alone | (bound + Dynamo) / bound | regions / bound |")
+    lines.append("|---" * 5 + "|")
+    shares = []
+    for case, rows in by_case.items():
+        if {"bound", "floor", "empty", "regions"} <= {mode for mode, row in rows.items() if not row.failure}:
+            bound, dynamo = rows["bound"].wall_us, rows["floor"].cpu_us - rows["empty"].cpu_us
+            shares.append(((bound + dynamo) / bound, rows["regions"].wall_us / bound))
+            cells = [f"{bound:.1f}", f"{dynamo:.1f}", *(f"{share:.2f}" for share in shares[-1])]
+            lines.append(f"| {case} | {' | '.join(cells)} |")
+    means = [geometric_mean(column) for column in zip(*shares, strict=True)]
+    lines.append("| **geometric mean** | | | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
     return lines
 
 
