@@ -123,7 +123,7 @@ def test_cases_and_modes_of_a_benchmark(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert modes_of("relu_256M", ["graph", "moving@256M"]) == ["graph", "moving"]
     assert modes_of("mlp", ["graph", "moving@256M"]) == ["graph"]
-    assert modes_of("gpt2_training", ["regions", "floor", "empty"]) == ["regions"], "what returns at once has no gradients"
+    assert modes_of("gpt2_training", ["regions", "floor", "empty"]) == ["regions"], "at once, so no gradients"
     asked = ["graph", "bound", "regions", "moving@256M"]
     assert children_of("mlp", asked, apart=False) == {"mlp": ["graph", "bound", "regions"]}
     assert children_of("mlp", asked, apart=True) == {"mlp@own": ["graph", "regions"], "mlp@inductor": ["bound"]}

@@ -2,9 +2,10 @@
 
 Compiling takes the CPU for long and times nothing, so children do it side by side. A child that is ready says so and
 waits; while one is timed all others of its GPU are stopped, with every process that they started, so that nothing of
-theirs runs. They can have several turns each: what disturbs the machine for a second then disturbs one of them. Where there are several GPUs, one child of each is timed at a time. What disturbs a search for the fastest
-configuration, another search or eager's own run, waits for a lock that all children of a GPU share. What is left to do
-afterwards and times nothing is again done side by side.
+theirs runs. They can have several turns each: what disturbs the machine for a second then disturbs one of them. Where
+there are several GPUs, one child of each is timed at a time. What disturbs a search for the fastest configuration,
+another search or eager's own run, waits for a lock that all children of a GPU share. What is left to do afterwards and
+times nothing is again done side by side.
 
 ``run_each`` is for children that are never timed.
 """

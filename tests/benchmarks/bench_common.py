@@ -154,7 +154,8 @@ def run_case(
 ) -> None:
     """Prepare every mode of one case in this process, and at each of its turns time them one after another.
 
-    A row has the medians over the turns of each turn's medians. No mode is begun after ``prepare_seconds``, so that those before it are timed whatever comes.
+    A row has the medians over the turns of each turn's medians. No mode is begun after ``prepare_seconds``, so that
+    those before it are timed whatever comes.
     """
     import torch
 
