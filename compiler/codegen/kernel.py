@@ -15,12 +15,12 @@ import sympy
 
 from compiler.codegen.domain import Access, Axis, Domain, choose_domain
 from compiler.codegen.helpers import HELPERS, with_dependencies
-from compiler.codegen.one_hot import sum_of_one_hot
 from compiler.codegen.reduction import ReductionPrinter
 from compiler.codegen.values import Store, all_symbols
 from compiler.fusion import FusionGroup, group_values
 from compiler.index import INT32_MAX, Expr, bounds, substitute, upper
 from compiler.ir import Buffer, IndexValue, Load, Op, Reduce, Scan, Scatter, Value, rewrite, walk
+from compiler.one_hot import sum_of_one_hot
 from compiler.ops import PRIMITIVES
 from compiler.options import DEFAULTS, Options
 from compiler.sizes import Size, as_size, hint, known_nonnegative, multiple_of, product

@@ -41,6 +41,7 @@ from compiler.lowering import extern
 from compiler.lowering.registry import NotLowered, PartPlan, ReductionPlan, ScanPlan, ScatterPlan
 from compiler.lowering.shapes import masked
 from compiler.lowering.symbols import Symbols, derived, torch_expr
+from compiler.one_hot import sum_of_one_hot
 from compiler.ops import FIRST_EXTREMA, REDUCTIONS, SCANS, cast, const, scalar, summand
 from compiler.report import ExternReason, Target
 from compiler.sizes import Size, as_size, hint, product
@@ -119,15 +120,17 @@ class LoopMaker:
         xnumel = hint(product([v.extent for v in xvars.values()]))
         across = any(source.stride[d] == 1 for d in xvars)  # neighbours in memory belong to different outputs
         count = self._split_count(xnumel, hint(product(rsizes)), across)
-        if count > 1 and plan.kind in FIRST_EXTREMA:
+        one_hot = self._one_hot(plan, xvars, dims, rsizes) if count > 1 else None
+        rvars: tuple[LoopVar, ...] = ()
+        if one_hot is not None:
+            value, origins = one_hot, self._origins((source, *plan.extra_inputs))
+        elif count > 1 and plan.kind in FIRST_EXTREMA:
             value, rvars, origins = self._split_first(plan, xvars, dims, rsizes, count)
         elif count > 1:
             reduce_value, rvars, origins = self._partial(plan, xvars, dims, rsizes, count)
             value = plan.epilogue(reduce_value)
         else:
-            rvars = tuple(self._var(s) for s in rsizes)
-            at = self._source_index(source, xvars, dict(zip(dims, rvars, strict=True)))
-            inner = plan.prologue(source.load(at), at)
+            inner, rvars = self._rows(plan, xvars, dims, rsizes)
             origins = self._origins((source, *plan.extra_inputs))
             value = plan.epilogue(self._reduced(plan, inner, rvars))
         zero = sympy.Integer(0)
@@ -285,6 +288,22 @@ class LoopMaker:
         if rnumel < 4 * chunk or programs >= wanted // 2 or xnumel * rnumel < LEAST_SPLIT:
             return 1
         return _even_parts(rnumel, max(1, min(wanted // max(programs, 1), rnumel // chunk, 1024)))
+
+    def _one_hot(
+        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size]
+    ) -> Value | None:
+        """The result where at most one element of each row counts, which asks for no second step, and for no first."""
+        reduced = self._reduced(plan, *self._rows(plan, xvars, dims, rsizes))
+        value = sum_of_one_hot(reduced) if isinstance(reduced, Reduce) else reduced
+        return plan.epilogue(value) if value is not reduced else None
+
+    def _rows(
+        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size]
+    ) -> tuple[Value, tuple[LoopVar, ...]]:
+        """What is reduced, and the loops over it."""
+        rvars = tuple(self._var(s) for s in rsizes)
+        at = self._source_index(plan.source, xvars, dict(zip(dims, rvars, strict=True)))
+        return plan.prologue(plan.source.load(at), at), rvars
 
     def _chunked(
         self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size], count: int
