@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from torch import Tensor
 
-from compiler.codegen.config import configs
+from compiler.codegen.config import configs, grid_of
 from compiler.codegen.domain import Access, Axis, axis_variables, choose_domain, fold_axes
 from compiler.codegen.text import index_text, literal
 from compiler.index import Expr, LoopVar, floor_div, mod
@@ -289,3 +289,15 @@ def test_every_configuration_covers_the_kernel_within_the_hardwares_limits() -> 
                     assert torch.Size(sizes).numel() <= 1 << 20
                     if launch.kernel.persistent:
                         assert config.blocks["RBLOCK"] >= launch.kernel.domain.r.numel
+
+
+def test_a_sum_over_few_columns_has_a_program_for_every_multiprocessor() -> None:
+    region, _ = compiled(lambda x: x.sum(0), torch.empty(400, 8192))
+    (launch,) = launches(region)
+    assert launch.kernel.domain.r is not None
+    assert not launch.kernel.domain.inner
+    programs, _, _ = grid_of(launch.kernel, configs(launch.kernel, TARGET)[0])
+    assert programs >= TARGET.multiprocessors
+    region, _ = compiled(lambda x: x.sum(0), torch.empty(400, 1 << 16))
+    (launch,) = launches(region)
+    assert configs(launch.kernel, TARGET)[0].blocks == {"XBLOCK": 64, "RBLOCK": 32}, "enough of them in wide blocks"

@@ -149,6 +149,11 @@ def _looped(kernel: KernelSource, target: Target) -> list[KernelConfig]:
         shapes = ((64, 32, 8), (128, 16, 8), (32, 64, 8), (64, 16, 4), (32, 32, 4), (128, 64, 16))
         if _expected(domain.x.numel) * _expected(domain.r.numel) <= SMALL:  # few passes over few columns side by side
             shapes = ((8, 512, 8), (16, 256, 8), (32, 128, 8), (64, 32, 8))
+        elif _expected(domain.x.numel) < shapes[0][0] * target.multiprocessors:
+            # Too few columns for blocks as wide as memory likes: every multiprocessor gets some.
+            each = max(_expected(domain.x.numel) // target.multiprocessors, 1)
+            xblock = 1 << (each.bit_length() - 1)
+            shapes = ((xblock, 2048 // xblock, 8), *shapes)
     rows = next_power_of_2(_expected(domain.x.numel))
     return _unique([KernelConfig({"XBLOCK": min(x, rows), "RBLOCK": min(rb, r)}, warps, 1) for x, rb, warps in shapes])
 
