@@ -114,6 +114,7 @@ def test_the_graph_is_copied_and_saved_from_its_menu(
     choose("Copy as picture")
     assert not QApplication.clipboard().pixmap().isNull()
     choose("depends on it")
+    settle()
     assert len(window.workspace.selection.current.nodes) > 1
     for kind in ("svg", "png"):
         target = tmp_path / f"graph.{kind}"

@@ -9,6 +9,7 @@ from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QToolTip
 
 from app.cones import between, downstream, upstream
+from views.background.turns import in_a_turn
 from views.canvas import tips, traversal
 from views.canvas.marked_view import MarkedView
 from views.canvas.module_boxes import mark_rect
@@ -204,9 +205,10 @@ class GraphCanvas(MarkedView):
         found = sorted(reach(scene.reads, start)) if start else []
         if found:
             self._marks = marks.showing(found).selecting(found, scene.boxes_of(found))
-            self.nodes_clicked.emit(frozenset(scene.layout.names[node] for node in found))
             self.voice.tell()
             self.viewport().update()
+            names = frozenset(scene.layout.names[node] for node in found)
+            in_a_turn(self, lambda: self.nodes_clicked.emit(names))  # there may be ten thousand: this is seen first
 
     def _pointed(self, at: QPointF) -> None:
         hit = self._hit(at)

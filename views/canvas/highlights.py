@@ -10,7 +10,7 @@ from PySide6.QtCore import QRectF, QSize
 from PySide6.QtGui import QPainter
 
 from views.canvas.camera import Camera
-from views.canvas.painting import Indices, ScenePainter
+from views.canvas.painting import Indices, ScenePainter, among
 from views.canvas.scene import NOTHING
 
 
@@ -82,14 +82,14 @@ class Highlights:
         seen = scene.scene.node_blocks.touching(window)
         if self.kept is not None:
             painter.fillRect(QRectF(0, 0, size.width(), size.height()), palette.dim)
-            scene.paint_again(painter, camera, np.intersect1d(seen, self.kept))
+            scene.paint_again(painter, camera, among(seen, self.kept))
         if self.searching:
             painter.fillRect(QRectF(0, 0, size.width(), size.height()), palette.dim)
-            found = np.intersect1d(seen, np.array(self.found, np.int64))
+            found = among(seen, self.found)
             scene.paint_again(painter, camera, found)
             scene.paint_outlines(painter, camera, found, palette.match, 1.8)
             boxes = scene.scene.group_blocks.touching(window)
-            for group in np.intersect1d(boxes, np.array(self.found_groups, np.int64)):
+            for group in among(boxes, self.found_groups):
                 scene.paint_group_outline(painter, camera, int(group), palette.match)
         if self.cone and not self.searching:
             painter.fillRect(QRectF(0, 0, size.width(), size.height()), palette.dim)
@@ -97,19 +97,19 @@ class Highlights:
         for box in self.boxes:
             scene.paint_group_outline(painter, camera, box, palette.selection)
         if self.pinned:
-            pinned = np.intersect1d(seen, np.array(self.pinned, np.int64))
+            pinned = among(seen, self.pinned)
             scene.paint_outlines(painter, camera, pinned, palette.theme.accent, 3.0)
         if self.group >= 0:
             scene.paint_group_outline(painter, camera, self.group, palette.selection)
         if self.node >= 0:
             scene.paint_highlight(painter, camera, self.node, palette.selection)
         if self.nodes:
-            chosen = np.intersect1d(seen, np.array(self.nodes, np.int64))
+            chosen = among(seen, self.nodes)
             scene.paint_outlines(painter, camera, chosen, palette.selection, 2.6)
         if self.current >= 0:
             scene.paint_outlines(painter, camera, np.array([self.current]), palette.selection, 2.6)
         if self.hinted:
-            hinted = np.intersect1d(seen, np.array(self.hinted, np.int64))
+            hinted = among(seen, self.hinted)
             scene.paint_outlines(painter, camera, hinted, palette.highlight, 2.0)
         if self.edge >= 0:
             scene.paint_edge(painter, camera, self.edge, palette.highlight)

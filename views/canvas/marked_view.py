@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +111,7 @@ class MarkedView(CanvasView):
             return traversal.spot_of(self._scene, self._marks.node)
         return Spot()
 
-    def select_nodes(self, names: set[str]) -> None:
+    def select_nodes(self, names: AbstractSet[str]) -> None:
         """Highlights nodes, and the edges of a single one; unknown names are ignored."""
         if self._scene is None:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from zlib import crc32
 
@@ -118,6 +119,9 @@ class ModuleScene(Scene):
         """The closed box that a node is hidden in, or NOTHING."""
         box = int(self.layout.node_group[node])
         return NOTHING if self.nested.shown[node] or box < 0 or not self.is_closed[box] else box
+
+    def boxes_of(self, nodes: Iterable[int]) -> list[int]:
+        return sorted({box for node in nodes if (box := self.box_of(node)) >= 0})
 
     def box_named(self, nodes: frozenset[str]) -> int:
         """The outermost box of exactly these nodes, or NOTHING."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -39,6 +41,11 @@ _MOST_OUTLINED = 400  # nodes that are marked with round corners: of more in sig
 _BUNDLES = ((0, 2, 1.2), (2, 4, 2.2), (4, 8, 3.2), (8, 16, 4.4), (16, 1 << 30, 6.0))
 
 Indices = NDArray[np.int64]
+
+
+def among(seen: Indices, chosen: Sequence[int] | Indices) -> Indices:
+    """Which of ``seen`` are chosen, in their order. Both may be thousands, in every frame."""
+    return seen[np.isin(seen, np.asarray(chosen, np.int64), kind="table")] if len(chosen) else seen[:0]
 
 
 class ScenePainter:
@@ -383,13 +390,12 @@ class ScenePainter:
     ) -> None:
         """Some nodes and the edges among them, above a dimmed graph."""
         scene = self.scene
-        nodes = np.array(cone, np.int64)
         near = scene.piece_blocks.touching(window)
         pieces = near[self._pieces_among(cone)[near]]
-        seen = np.intersect1d(scene.node_blocks.touching(window), nodes)
+        seen = among(scene.node_blocks.touching(window), cone)
         with _SceneSpace(painter, camera):
             if isinstance(scene, ModuleScene):
-                boxes = np.array(scene.boxes_of(nodes.tolist()), np.int64)
+                boxes = np.array(scene.boxes_of(cone), np.int64)
                 smooth = camera.scale >= SCALE_SMOOTH
                 self._paint_frames(painter, scene, boxes, smooth=smooth, far=False)
                 if camera.scale >= SCALE_TEXT:
@@ -406,7 +412,7 @@ class ScenePainter:
             nodes = np.array(cone, np.int64)
             inside[scene.nested.stand_in[nodes] if isinstance(scene, ModuleScene) else nodes] = True
             ends = scene.layout.edges
-            found[scene.pieces_of(np.flatnonzero(inside[ends[:, 0]] & inside[ends[:, 1]]))] = True
+            found[scene.piece_uses(np.flatnonzero(inside[ends[:, 0]] & inside[ends[:, 1]]))] = True
             self._cone = (cone, found)
         return self._cone[1]
 

@@ -86,7 +86,7 @@ class Scene:
 
     def boxes_of(self, nodes: Iterable[int]) -> list[int]:
         """The closed boxes that some nodes are hidden in."""
-        return sorted({box for node in nodes if (box := self.box_of(node)) >= 0})
+        return []
 
     def box_named(self, nodes: frozenset[str]) -> int:
         """The outermost box of a module that has exactly these nodes, or NOTHING."""
@@ -263,10 +263,14 @@ class Scene:
 
     def pieces_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Indices of the pieces of some edges, each once."""
+        return np.unique(self.piece_uses(edges))
+
+    def piece_uses(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Indices of the pieces of some edges; one that several of them share comes as often."""
         start, used = self.layout.edge_start.astype(np.int64), self.layout.edge_pieces
         first, counts = start[edges], start[edges + 1] - start[edges]
         within = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
-        return np.unique(used[np.repeat(first, counts) + within]).astype(np.int64)
+        return used[np.repeat(first, counts) + within].astype(np.int64)
 
     def members(self, group: int) -> NDArray[np.int64]:
         """Nodes drawn in a box."""
@@ -298,10 +302,13 @@ class Scene:
 
     def rects_of(self, names: Iterable[str]) -> NDArray[np.float32]:
         """The rectangles (n, 4) of some nodes, groups and extern calls; unknown names have none."""
-        names = set(names)
-        nodes = self.node_rect[[self.index[name] for name in names & self.index.keys()]]
-        others = [rect for name in names - self.index.keys() if (rect := self.locate(name)) is not None]
-        return np.concatenate([nodes, np.array(others, np.float32).reshape(-1, 4)])
+        found, others = [], []
+        for name in names:
+            if (node := self.index.get(name)) is not None:
+                found.append(node)
+            elif (rect := self.locate(name)) is not None:
+                others.append(rect)
+        return np.concatenate([self.node_rect[found], np.array(others, np.float32).reshape(-1, 4)])
 
     def edge_label(self, node: int) -> str:
         """What an edge carries: shape and dtype of a node's first output."""

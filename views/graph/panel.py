@@ -174,16 +174,15 @@ class GraphPanel(QWidget):
     def show_selection(self, selection: Selection) -> None:
         """Mark the selection, and bring it into sight. Kept until the layout is there."""
         self._pending = selection
-        region = self.region
-        if region is None or self.canvas.scene is None or self.canvas.scene.region is not region:
+        region, scene = self.region, self.canvas.scene
+        if region is None or scene is None or scene.region is not region:
             return
-        members = {group.name: group.nodes for group in region.groups}
-        members |= {call.name: call.nodes for call in region.extern_calls}
-        is_whole = selection.nodes == frozenset(members.get(selection.unit, ()))
+        unit = scene.groups.get(selection.unit) or scene.calls.get(selection.unit)
+        is_whole = selection.nodes == frozenset(unit.nodes if unit is not None else ())
         if is_whole and not selection.node:
             self.canvas.select_group(selection.unit)
         else:
-            self.canvas.select_nodes(set(selection.nodes))
+            self.canvas.select_nodes(selection.nodes)
         if len(selection.nodes) > 1 and not selection.unit:
             if not self.canvas.shows(selection.nodes):
                 self.canvas.center_on_all(selection.nodes)

@@ -269,7 +269,6 @@ def nodes_page(index: RegionIndex, nodes: frozenset[str], theme: Theme) -> Page:
     """Several nodes, as all that lie on a path: what they are together, by which units, from which lines."""
     page = Page()
     names = in_order(index, nodes)
-    units = dict.fromkeys(unit for name in names if (unit := index.unit_of(name)))
     together = [index.nodes[name] for name in names]
     page.facts(
         [
@@ -280,18 +279,21 @@ def nodes_page(index: RegionIndex, nodes: frozenset[str], theme: Theme) -> Page:
     )
     first = names[:_MOST_ROWS]
     page.later(
-        lambda: _computed_by(page, index, nodes, list(units)),
+        lambda: _computed_by(page, index, names),
         lambda: _ops(page, index, _first_of("Ops", len(names)), first),
         lambda: _sources(page, index, names, theme),
     )
     return page
 
 
-def _computed_by(page: Page, index: RegionIndex, nodes: frozenset[str], units: list[str]) -> None:
+def _computed_by(page: Page, index: RegionIndex, names: list[str]) -> None:
+    units = dict.fromkeys(unit for name in names if (unit := index.unit_of(name)))
     if units:
         page.heading(_first_of("Computed by", len(units)))
+        nodes = set(names)
         rows: list[tuple[str, ...]] = [
-            (unit, fmt.count(sum(name in nodes for name in index.units[unit].nodes))) for unit in units[:_MOST_ROWS]
+            (unit, fmt.count(sum(name in nodes for name in index.units[unit].nodes)))
+            for unit in list(units)[:_MOST_ROWS]
         ]
         table = page.table("Units", ("Unit", "Nodes"), rows)
         table.to_the_right(1)

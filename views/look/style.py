@@ -9,6 +9,7 @@ from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import QApplication, QWidget
 
 from views.look.resources import load_fonts, resource
+from views.look.restyle import restyle
 from views.look.theme import Theme, mix, selected_row
 
 
@@ -37,7 +38,7 @@ def apply_theme(app: QApplication, theme: Theme) -> None:
     load_fonts()
     app.setFont(theme.ui_font())
     app.setPalette(theme.palette())
-    app.setStyleSheet(stylesheet(theme))
+    restyle(app, stylesheet(theme))
 
 
 def grounds(theme: Theme) -> dict[str, QColor]:

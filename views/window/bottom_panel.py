@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.filters import Kept
 from compiler.report import Report
+from views.background.turns import in_a_turn
 from views.code.programs import ProgramsPanel
 from views.code.source import SourcePanel
 from views.compare.panel import ComparePanel
@@ -90,10 +91,14 @@ class BottomPanel(RailStack):
         self.refusals.node_hovered.connect(self.hovered)
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours everywhere."""
+        """Other colours everywhere, at once in the panel in front."""
         self.set_rail_theme(theme)
         for place in range(self.count()):
-            self.page(place).set_theme(theme)
+            page = self.page(place)
+            if page is self.currentWidget():
+                page.set_theme(theme)
+            else:
+                in_a_turn(page, lambda page=page: page.set_theme(self._theme))
 
     def set_report(self, report: Report) -> None:
         """What belongs to the report as a whole."""

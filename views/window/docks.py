@@ -89,11 +89,12 @@ class Docks:
             for dock in self.all:
                 dock.hide()
             return
-        for dock in self.all:
-            dock.setUpdatesEnabled(False)
+        parts = (self._window.centralWidget(), *self.all)
+        for part in parts:
+            part.setUpdatesEnabled(False)
         self._put_back()
-        # each is painted in a turn of its own: all of them and the graph at once would take over a frame
-        Turns((partial(dock.setUpdatesEnabled, True) for dock in self.all), self._window).start()
+        # each is painted in a turn of its own: the graph and all docks at once would take over a frame
+        Turns((partial(part.setUpdatesEnabled, True) for part in parts), self._window).start()
 
     def state(self) -> bytes:
         """The arrangement to remember."""
