@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,7 @@ VIEWS = (
 )  # fmt: skip
 _SETTLE_S = 0.4
 _LAYOUT_S = 60.0
+_NAMED = 5
 
 
 def screenshot(
@@ -119,13 +121,18 @@ def _show(window: MainWindow, report: Report | Session) -> None:
 
 
 def _select(window: MainWindow, name: str) -> None:
+    known: list[str] = []
     for region in window.workspace.graph.regions:
-        units = {group.name for group in region.groups} | {call.name for call in region.extern_calls}
+        units = [unit.name for unit in (*region.groups, *region.extern_calls)]
         if name in units or any(node.name == name for node in region.nodes):
             window.workspace.graph.show_region(region.name)
             (window.workspace.select_unit if name in units else window.workspace.select_node)(name)
             return
-    raise ValueError(f"There is no group, extern call or node called '{name}' in this report.")
+        known += [*units, *(node.name for node in region.nodes)]
+    near = ", ".join(difflib.get_close_matches(name, known, _NAMED, 0)) or "none"
+    raise ValueError(
+        f"There is no group, extern call or node called '{name}' in this report; the nearest names are {near}."
+    )
 
 
 def _wait(done: Callable[[], bool], limit_s: float) -> None:

@@ -457,8 +457,9 @@ def test_screenshot_shows_what_was_selected(report: Report, tmp_path: Path, qtbo
     plain, chosen = QImage(str(tmp_path / "plain.png")), QImage(str(tmp_path / "chosen.png"))
     assert (plain.width(), plain.height()) == (1100, 640)
     assert plain != chosen
-    with pytest.raises(ValueError, match="no group, extern call or node called 'nobody'"):
-        screenshot(report, tmp_path / "x.png", select="nobody")
+    group = report.regions[0].groups[1].name
+    with pytest.raises(ValueError, match=f"called '{group}s' in this report; the nearest names are {group},"):
+        screenshot(report, tmp_path / "x.png", select=f"{group}s")
     left = [widget for widget in QApplication.topLevelWidgets() if widget.isVisible()]
     assert not left, "a window left open takes the mouse from the next one"
 
