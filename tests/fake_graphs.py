@@ -10,12 +10,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from compiler import backend  # noqa: E402
+from compiler.backend import Session, as_captured, fusescope  # noqa: E402
+from compiler.kernel_library import KernelLibrary  # noqa: E402
 from compiler.report import CudaGraph, GraphNode, GraphNodeKind, SkipReason  # noqa: E402
 from compiler.runtime.buffering import InputUse  # noqa: E402
 from compiler.runtime.capture import CaptureRefused  # noqa: E402
 from compiler.runtime.cuda_graph import GraphedRegion  # noqa: E402
 from compiler.runtime.observe import Observer  # noqa: E402
+from compiler.runtime.partitioned import PartitionedRegion  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
+from tests.graphs import TARGET  # noqa: E402
 
 UNKNOWN_CALL = "gemm"  # whose nodes may hold an address anywhere
 USES = (InputUse("x", (("group0", 0),), traced=True), InputUse("weight", (("group0", 1),)))
@@ -168,3 +173,17 @@ def check(graphed: GraphedRegion, run: Any, inputs: list[Any]) -> list[Any]:
 
 def routes(graphed: GraphedRegion) -> list[str]:
     return [route.route for route in graphed.facts().routes]
+
+
+def graphing_backend(
+    monkeypatch: pytest.MonkeyPatch, recorder: FakeRecorder
+) -> tuple[Callable[[Any, Sequence[Any]], Any], list[PartitionedRegion]]:
+    """A backend that graphs regions on the CPU as if they ran kernels, and the regions that it makes."""
+    monkeypatch.setattr(backend, "executable_of", lambda region, *_: as_captured(region))
+    monkeypatch.setattr(backend, "launchers_of", lambda region, library: {})
+    monkeypatch.setattr(backend, "_on_gpu", lambda region: True)
+    session = Session(TARGET, KernelLibrary(TARGET, binaries=False, texts=False))
+    session.graph_pool = GraphPool(recorder)
+    regions: list[PartitionedRegion] = []
+    options = {"session": session, "cuda_graph": True, "on_graphed_region": regions.append}
+    return lambda gm, inputs: fusescope(gm, inputs, options=options), regions

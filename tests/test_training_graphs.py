@@ -15,14 +15,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from compiler import backend
-from compiler.backend import Session, as_captured, fusescope
-from compiler.kernel_library import KernelLibrary
+from compiler.backend import fusescope
 from compiler.runtime.cuda_graph import MAX_MOVES
 from compiler.runtime.modes import Iteration, RegionGraphsStep
 from compiler.runtime.partitioned import PartitionedRegion
-from compiler.runtime.pool import GraphPool
-from tests.fake_graphs import AddressRecording, FakeRecorder
-from tests.graphs import TARGET
+from tests.fake_graphs import AddressRecording, FakeRecorder, graphing_backend
 
 pytest.importorskip("triton", reason="kernels are Triton's")
 
@@ -47,15 +44,7 @@ class Breaks(TwoLayers):
 
 @pytest.fixture
 def graphed(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[PartitionedRegion]]:
-    """A backend that graphs regions on the CPU as if they ran kernels, and the regions that it makes."""
-    monkeypatch.setattr(backend, "executable_of", lambda region, *_: as_captured(region))
-    monkeypatch.setattr(backend, "launchers_of", lambda region, library: {})
-    monkeypatch.setattr(backend, "_on_gpu", lambda region: True)
-    session = Session(TARGET, KernelLibrary(TARGET, binaries=False, texts=False))
-    session.graph_pool = GraphPool(FakeRecorder(AddressRecording))
-    regions: list[PartitionedRegion] = []
-    options = {"session": session, "cuda_graph": True, "on_graphed_region": regions.append}
-    return lambda gm, inputs: fusescope(gm, inputs, options=options), regions
+    return graphing_backend(monkeypatch, FakeRecorder(AddressRecording))
 
 
 def test_every_region_of_a_training_loop_is_captured_once(graphed: tuple[Any, list[PartitionedRegion]]) -> None:

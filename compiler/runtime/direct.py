@@ -3,6 +3,9 @@
 The wrapper restores what functionalization took out of the graph (writes to inputs, outputs that are views), sets
 gradients and autocast aside, and unpacks tensor subclasses. A plain function of plain tensors needs none of it, and a
 small one spends a good part of its CPU time there.
+
+Nor do gradients and autocast matter to a replay: what it computes was decided when it was captured, and the tensors
+that it hands out are new.
 """
 
 from __future__ import annotations
@@ -21,6 +24,21 @@ def direct_call(run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
 
     As in the wrapper no gradients are recorded, and autocast, which the graph has in it, does not act a second time.
     """
+    region = getattr(run, "region", None)  # of a ``PartitionedRegion``'s entry
+    return _around(run) if region is None else _replay_first(region)
+
+
+def _replay_first(region: Any) -> Callable[..., Any]:
+    rest = _around(region)
+
+    def call(*inputs: Any) -> Any:
+        results = region.asked.fast([*inputs])
+        return rest(*inputs) if results is None else results
+
+    return call
+
+
+def _around(run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     grad_enabled, autocast_enabled = torch.is_grad_enabled, torch._C._is_any_autocast_enabled
 
     def call(*inputs: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from compiler.runtime.captured import CapturedGraph
 from compiler.runtime.pool import GraphPool
@@ -14,6 +14,18 @@ FastReplay = Callable[[list[Any]], list[Any] | None]
 
 def no_replay(inputs: list[Any]) -> None:
     """Of a region without a graph."""
+
+
+class Replaying(Protocol):
+    """What is asked first to serve a call; ``fast`` is another one when another graph has been used."""
+
+    fast: FastReplay
+
+
+class Nothing:
+    """In place of a region of which no graph serves a whole call."""
+
+    fast: FastReplay = staticmethod(no_replay)
 
 
 def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) -> FastReplay:
@@ -29,7 +41,7 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
     is_capturing, same_addresses, raw_stream = recorder.is_capturing, recorder.same_addresses, recorder.raw_stream
     number, device, outputs = graph.number, graph.device.index, graph.outputs
     addresses, direct, varying = graph.addresses, graph.direct, graph.varying
-    replay, free, results = graph.recorded.replay, graph.outputs.free, graph.outputs.results
+    replay, results, count, own_count = graph.recorded.replay, outputs.results, outputs.count, outputs.own_count
 
     def call(inputs: list[Any]) -> list[Any] | None:
         stream = raw_stream(device)
@@ -40,11 +52,12 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
             if not same_addresses(inputs, addresses, direct):
                 return None
             if len(handed_out) == 1 and number in handed_out:
-                if not free():
+                if count() != own_count:
                     return None
             elif pool.held_by(number):
                 return None
-            handed_out[number] = outputs
+            else:
+                handed_out[number] = outputs
             if stream != pool.stream_handle:
                 pool.follow(graph.device)
             if copied:
@@ -53,6 +66,7 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
                 replay(stream)
             graph.replays += 1
             graph.held = 0
-            return results(inputs)
+            made = outputs.handed_out
+            return results(inputs) if made is None else [tensor.data for tensor in made]
 
     return call

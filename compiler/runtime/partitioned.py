@@ -28,6 +28,7 @@ from compiler.report import CudaGraph, GraphNode, SkipReason
 from compiler.runtime.buffering import Buffering, InputUse
 from compiler.runtime.cuda_graph import Forked, GraphedRegion
 from compiler.runtime.executable import Call, Executable, Launcher, build
+from compiler.runtime.fast_replay import Nothing, Replaying
 from compiler.runtime.forked import CudaStreams, ForkedCall, Streams
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.padded import PaddedRegion
@@ -64,6 +65,7 @@ class PartitionedRegion:
 
     Attributes:
         settings: what it shares with the other regions of its compilation.
+        asked: what can serve a call in one frame. One that it does not serve is as if it had not been asked.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class PartitionedRegion:
         self._single: GraphedRegion | None = None
         self._padded: PaddedRegion | None = None
         self._not_padded: SkipReason | None = None
+        self.asked: Replaying = Nothing()
         self._cut()
 
     def __call__(self, inputs: list[Any]) -> list[Any]:
@@ -121,17 +124,19 @@ class PartitionedRegion:
         return list(self._return([values.get(name) for name in self._returned]))
 
     def entry(self) -> Callable[[list[Any]], list[Any]]:
-        """The region as a function that empties the list of its inputs, as AOTAutograd calls it."""
+        """The region as a function that empties the list of its inputs, as AOTAutograd calls it.
+
+        Its attribute ``region`` is for who calls it otherwise.
+        """
 
         def call(inputs: list[Any]) -> list[Any]:
-            # Asked here to spare a frame; a call that it does not serve is as if it had not been asked.
-            single = self._single
-            results = single.fast(inputs) if single is not None and self._padded is None else None
+            results = self.asked.fast(inputs)
             if results is None:
                 results = self(inputs)
             inputs.clear()
             return results
 
+        call.region = self  # type: ignore[attr-defined]
         return call
 
     @property
@@ -179,7 +184,9 @@ class PartitionedRegion:
                 steady=has_collectives(region.steps),
             )
             self._pad(self._single)
+            self.asked = self._single if self._padded is None else Nothing()
             return
+        self.asked = Nothing()
         self._pad(None)
         known = {part.piece: part for part in self._parts}
         pieces = split(region.program, region.steps, self._refused)

@@ -237,14 +237,13 @@ def stamped_places() -> list[tuple[Any, str, str]]:
     """Ours between Dynamo's call and the launch, and Dynamo's wrapper: owner, name, inner function."""
     import torch._dynamo.eval_frame
 
-    from compiler import backend
-    from compiler.runtime import capture, cuda_graph, outputs, partitioned
+    from compiler.runtime import capture, cuda_graph, direct, outputs, partitioned
 
     context = torch._dynamo.eval_frame._TorchDynamoContext
     has_wrapper = f"def {DYNAMO}(" in inspect.getsource(context.__call__)  # another torch calls it otherwise
     return [
         *([(context, "__call__", DYNAMO)] if has_wrapper else []),
-        (backend, "direct_call", "call"),
+        (direct, "_replay_first", "call"),
         (partitioned.PartitionedRegion, "entry", "call"),
         (cuda_graph, "fast_replay", "call"),
         (capture.Recording, "replay", ""),

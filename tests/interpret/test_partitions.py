@@ -159,8 +159,10 @@ def test_a_step_that_a_capture_fails_at_is_taken_out() -> None:
     x, weight = torch.randn(4, 8), torch.randn(8, 8)
     graphed, _ = partitioned(function, x, weight, recorder=RefusesStep("sort"))
     assert len(graphed.graphs) == 1
+    entry = graphed.entry()
     for _ in range(3):
         check(graphed, function, [x, weight])
+        torch.testing.assert_close(entry([x, weight]), function(x, weight))
     assert len(graphed.graphs) == 2
     reason = graphed.facts().skip_reasons[0]
     assert (reason.rule, reason.node) == ("host_sync", "sort")
