@@ -15,6 +15,7 @@ from torch._guards import TracingContext
 
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.collectives import has_collectives
+from compiler.dynamo.hooks_guard import is_all_of_a_frame, leave_out_hooks_guard
 from compiler.dynamo.messages import DynamoFacts
 from compiler.dynamo.ranges import leave_out_profiler_ranges
 from compiler.dynamo.static_inputs import aot_metadata, mark_static_inputs
@@ -143,8 +144,11 @@ def through_aot(
     # torch 2.11 keeps ``inference`` as long as what it compiled, and with it would keep the first call's inputs: an
     # earlier region's graph does not run again while somebody holds what it handed out.
     given = [type(value) for value in example_inputs]
+    is_whole = is_all_of_a_frame(gm)
 
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
+        if is_whole:
+            leave_out_hooks_guard()
         plain = needs_no_wrapper(aot_metadata(), graph, given)
         run = compiler_of("inference")(_seeded(options, graph), inputs)
         if plain:

@@ -107,6 +107,57 @@ def test_sizes_that_change_keep_the_wrapper(direct: list[Any]) -> None:
     assert direct == []
 
 
+def guards_of(function: Any, backend: Any, *inputs: Any) -> str:
+    """The guards of a function, compiled by a backend and called once."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
+    torch.compile(function, backend=backend)(*inputs)
+    (entry,) = _debug_get_cache_entry_list(function.__code__)
+    return str(entry.guard_manager)
+
+
+HOOKS = "top_saved_tensors_hooks"
+
+
+def test_what_is_never_differentiated_asks_for_no_hooks(direct: list[Any]) -> None:
+    def function(x: Any) -> Any:
+        return torch.relu(x) + 1
+
+    x = torch.randn(4)
+    assert HOOKS not in guards_of(function, fusescope, x)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t + 1, lambda t: t):
+        torch.testing.assert_close(torch.compile(function, backend=fusescope)(x), function(x))
+    assert len(direct) == 1  # not compiled again
+
+
+def test_what_is_trained_asks_for_hooks(direct: list[Any]) -> None:
+    def function(x: Any) -> Any:
+        return torch.relu(x) + 1
+
+    assert HOOKS in guards_of(function, fusescope, torch.randn(4, requires_grad=True))
+
+
+def test_a_frame_that_is_trained_in_part_asks_for_hooks(direct: list[Any]) -> None:
+    """As DDP's optimizer cuts one."""
+    from torch.fx.passes.split_module import split_module
+
+    def function(x: Any, weight: Any) -> Any:
+        return torch.sin(torch.relu(x) * weight)
+
+    def cutting(gm: Any, inputs: Any) -> Any:
+        parts = split_module(gm, None, lambda node: int(node.name != "relu"))
+        for part in (parts.submod_0, parts.submod_1):
+            (output,) = part.graph.find_nodes(op="output")
+            output.args = ((output.args[0],),)
+            part.recompile()
+        first = fusescope(parts.submod_0, [inputs[0]])
+        second = fusescope(parts.submod_1, [*parts.submod_0(inputs[0]), inputs[1]])
+        return lambda x, weight: second(*first(x), weight)
+
+    assert HOOKS in guards_of(function, cutting, torch.randn(4), torch.randn(4, requires_grad=True))
+    assert len(direct) == 1
+
+
 def test_no_profiler_range_is_entered_before_the_graph() -> None:
     from torch._dynamo.eval_frame import _debug_get_cache_entry_list
 

@@ -85,9 +85,11 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
 
 def nothing_behind(gm: Any, example_inputs: Any) -> Callable[..., Any]:
     """A backend that computes once and then returns what it has: what is left is Dynamo's own time."""
+    from compiler.dynamo.hooks_guard import leave_out_hooks_guard
     from compiler.dynamo.ranges import leave_out_profiler_ranges
 
     leave_out_profiler_ranges()  # as our backend does
+    leave_out_hooks_guard()
     kept: list[Any] = []
 
     def call(*inputs: Any) -> Any:
