@@ -7,6 +7,7 @@ crash or a time-out costs only the modes that were still to come.
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import statistics
@@ -31,7 +32,6 @@ Cases = dict[str, Callable[[], tuple[Any, tuple[Any, ...], bool]]]
 LEAST_ITERATIONS = 50
 LAST_START = 0.7  # of a case's time: no mode is begun after that, for the process ends when the time is over
 WARM_SECONDS = 0.3  # of calls before those that count: a process that waited for its turn starts with cold caches
-AT_ONCE = frozenset(("floor", "empty"))  # compute nothing
 INDUCTOR_MODES = frozenset(("inductor", "inductor-graph", "bound"))
 APART = "@"  # between a case and the compiler that a child prepares it with
 
@@ -40,11 +40,11 @@ APART = "@"  # between a case and the compiler that a child prepares it with
 # with inputs that are elsewhere at every call, "lean" the same with Dynamo set to look at modules in fewer steps and to
 # leave its ranges out of profiles, which changes nothing else; "unguarded" the same as "lean" under
 # set_stance(skip_guard_eval_unsafe=True), which is the user's to choose: what "lean" takes longer is the guards.
-# "floor" is torch.compile with nothing behind: less than that no backend takes. "empty" is an iteration that does
-# nothing, so what "floor" has more than it is Dynamo's.
+# "floor" is torch.compile with a backend that launches the graph of "graph" and looks at nothing: with these kernels
+# no backend takes less.
 MODES = (
-    "eager", "compiled", "graph", "regions", "lean", "unguarded", "moving", "floor", "empty", "inductor",
-    "inductor-graph", "bound",
+    "eager", "compiled", "graph", "regions", "lean", "unguarded", "moving", "floor", "inductor", "inductor-graph",
+    "bound",
 )  # fmt: skip
 DEFAULT_MODES = ("eager", "compiled", "graph", "inductor", "inductor-graph")
 
@@ -65,11 +65,9 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
         step.note = f"{facts.partitions} graphs, {facts.captures} captures. {', '.join(reasons)}".strip()
         return step
     if mode == "floor":
-        call = torch.compile(model, backend=nothing_behind)
-        return Step(Iteration(call, model, inputs, training=training), "Dynamo, and a backend that returns at once.")
-    if mode == "empty":
-        eager = Iteration(model, model, inputs, training=training)()
-        return Step(Iteration(lambda *_: eager, model, inputs, training=training), "Returns what it has.")
+        replay = prepare("graph", model, inputs, training=training)
+        call = torch.compile(model, backend=functools.partial(nothing_behind, work=replay))
+        return Step(Iteration(call, model, inputs, training=training), "Dynamo, and the launch of a graph.")
     if mode == "moving":
         return MovingStep(model, inputs, training)
     if mode == "bound":
@@ -83,8 +81,8 @@ def prepare_mode(mode: str, model: Any, inputs: tuple[Any, ...], training: bool)
     return prepare(mode, model, inputs, training=training)
 
 
-def nothing_behind(gm: Any, example_inputs: Any) -> Callable[..., Any]:
-    """A backend that computes once and then returns what it has: what is left is Dynamo's own time."""
+def nothing_behind(gm: Any, example_inputs: Any, *, work: Callable[[], object] | None = None) -> Callable[..., Any]:
+    """A backend that computes once and then returns what it has: what is left is Dynamo's own time, and ``work``."""
     from compiler.dynamo.hooks_guard import leave_out_hooks_guard
     from compiler.dynamo.ranges import leave_out_profiler_ranges
 
@@ -97,7 +95,11 @@ def nothing_behind(gm: Any, example_inputs: Any) -> Callable[..., Any]:
             kept.append(gm(*inputs))
         return kept[0]
 
-    return call
+    def call_and_work(*inputs: Any) -> Any:
+        work()
+        return call(*inputs)
+
+    return call if work is None else call_and_work
 
 
 def lean_settings() -> dict[str, bool]:
@@ -272,10 +274,10 @@ def first_line(error: BaseException) -> str:
 def modes_of(case: str, modes: Sequence[str]) -> list[str]:
     """The modes that a case runs in: "moving@256M" only those whose names contain "256M".
 
-    What returns at once has no gradients, so no training is run in such modes.
+    What returns what it has has no gradients, so no training is run in "floor".
     """
     split = [mode.partition("@") for mode in modes]
-    return [mode for mode, _, word in split if word in case and not (mode in AT_ONCE and "training" in case)]
+    return [mode for mode, _, word in split if word in case and not (mode == "floor" and "training" in case)]
 
 
 def children_of(case: str, modes: Sequence[str], *, apart: bool) -> dict[str, list[str]]:

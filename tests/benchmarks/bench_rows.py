@@ -75,9 +75,7 @@ def markdown(title: str, header: str, rows: Sequence[Row], modes: Sequence[str])
     lines += _table(by_case, modes, "cpu_us")
     lines += ["", *ratios(by_case)]
     if "floor" in modes:
-        lines += ["", *submits(by_case)]
-    if {"floor", "empty"} <= set(modes):
-        lines += ["", *least_walls(by_case)]
+        lines += ["", *submits(by_case), "", *least_walls(by_case)]
     lines += ["", "## All figures", ""]
     lines += [
         "| model | mode | wall µs | CPU submit µs | GPU µs | kernels | compile s | error | eager error | equal | note |"
@@ -139,39 +137,36 @@ def ratios(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
 
 
 def submits(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
-    """What of the CPU time of a call through torch.compile is Dynamo's own, row by row, beside reduce-overhead's."""
-    lines = ["## CPU time to submit: how much of it is Dynamo's", ""]
-    lines.append("| model | reduce-overhead | regions | Dynamo alone | regions / r-o | Dynamo / r-o |")
-    lines.append("|---" * 6 + "|")
-    shares = []
-    for case, rows in by_case.items():
-        theirs, ours, floor = (
-            rows[mode].cpu_us if mode in rows else 0.0 for mode in ("inductor-graph", "regions", "floor")
-        )
-        if theirs and ours and floor:
-            shares.append((ours / theirs, floor / theirs))
-            cells = [*(f"{value:.1f}" for value in (theirs, ours, floor)), *(f"{share:.2f}" for share in shares[-1])]
-            lines.append(f"| {case} | {' | '.join(cells)} |")
-    means = [geometric_mean(column) for column in zip(*shares, strict=True)]
-    lines.append("| **geometric mean** | | | | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
-    return lines
+    """What of the CPU time of a call through torch.compile no backend can save, row by row, in reduce-overhead's."""
+    return _beside(
+        "CPU time to submit: Dynamo and the launch of a graph alone",
+        by_case,
+        ("inductor-graph", "regions", "floor"),
+        "cpu_us",
+    )
 
 
 def least_walls(by_case: Mapping[str, Mapping[str, Row]]) -> list[str]:
-    """How near the bound a call through torch.compile can come, row by row: Dynamo's part of it comes before the GPU
-    has anything to do, so that no backend with the bound's kernels takes less than both together."""
-    lines = ["## Wall time: the least that a call through torch.compile can take", ""]
-    lines.append("| model | bound | Dynamo alone | (bound + Dynamo) / bound | regions / bound |")
-    lines.append("|---" * 5 + "|")
+    """How near the bound a call through torch.compile can come, row by row."""
+    return _beside("Wall time: the least through torch.compile", by_case, ("bound", "regions", "floor"), "wall_us")
+
+
+def _beside(
+    title: str, by_case: Mapping[str, Mapping[str, Row]], modes: tuple[str, str, str], figure: str
+) -> list[str]:
+    """The figure of three modes, and of the last two in the first's."""
+    first, *others = modes
+    lines = [f"## {title}", "", f"| model | {' | '.join(modes)} | {' | '.join(f'{m} / {first}' for m in others)} |"]
+    lines.append("|---" * 6 + "|")
     shares = []
     for case, rows in by_case.items():
-        if {"bound", "floor", "empty", "regions"} <= {mode for mode, row in rows.items() if not row.failure}:
-            bound, dynamo = rows["bound"].wall_us, rows["floor"].cpu_us - rows["empty"].cpu_us
-            shares.append(((bound + dynamo) / bound, rows["regions"].wall_us / bound))
-            cells = [f"{bound:.1f}", f"{dynamo:.1f}", *(f"{share:.2f}" for share in shares[-1])]
+        against, *values = (getattr(rows[mode], figure) if mode in rows else 0.0 for mode in modes)
+        if against and all(values):
+            shares.append([value / against for value in values])
+            cells = [*(f"{value:.1f}" for value in (against, *values)), *(f"{share:.2f}" for share in shares[-1])]
             lines.append(f"| {case} | {' | '.join(cells)} |")
     means = [geometric_mean(column) for column in zip(*shares, strict=True)]
-    lines.append("| **geometric mean** | | | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+    lines.append("| **geometric mean** | | | | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
     return lines
 
 
