@@ -65,6 +65,35 @@ def test_a_call_that_a_graph_serves_goes_through_two_functions(function: Any, gr
     assert entered == ["direct.call", "fast_replay.call", *of_several]
 
 
+def test_a_call_with_inputs_elsewhere_goes_through_two_more(graphed: Graphed) -> None:
+    own, regions, recorder = graphed
+    weight = nn.Parameter(torch.randn(8))
+    call = torch.compile(lambda x, y: torch.relu(x + y) * weight, backend=own)
+    sets = [(torch.randn(4, 8), torch.randn(4, 8)) for _ in range(3)]
+    with torch.no_grad():
+        for x, y in sets * 2:
+            torch.testing.assert_close(call(x, y), torch.relu(x + y) * weight)
+        (recording,) = recorder.recordings
+        recording.run = lambda arguments: recording.written
+        entered = frames_of_ours(lambda: call(*sets[0]))
+    assert entered == ["direct.call", "fast_replay.call", "captured.takes", "captured.follow"]
+    assert sorted(route.route for route in regions[0].facts().routes) == ["patched", "patched", "static"]
+
+
+def test_inputs_that_move_are_looked_at_before_parameters(graphed: Graphed) -> None:
+    own, regions, recorder = graphed
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(3))).eval()
+    call = torch.compile(model, backend=own)
+    with torch.no_grad():
+        for _ in range(3):
+            call(torch.randn(2, 8))
+    (graph,) = regions[0].graphs
+    assert graph.latest is not None
+    shapes = [tuple(recorder.recordings[0].arguments[index].shape) for index in graph.latest.direct]
+    assert shapes[0] == (2, 8)
+    assert sorted(shapes[1:]) == [*[(8,)] * 3, *[(8, 8)] * 3]
+
+
 def test_one_storage_is_asked_for_alone(graphed: Graphed, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     count = outputs._use_count

@@ -62,11 +62,12 @@ class CapturedGraph:
         self.collected = False
         self.patched: dict[int, float] = {}
         tensors = [index for index, value in enumerate(inputs) if isinstance(value, Tensor)]
-        self.direct = [index for index in tensors if index not in self.copied]
+        read = [index for index in tensors if index not in self.copied]
         self.addresses: list[int | None] = [value.data_ptr() if isinstance(value, Tensor) else 0 for value in inputs]
         self.varying = [(index, describe(inputs[index])) for index in sorted(varying)]
-        self._static = [index for index in self.direct if index in static]
-        self._moving = [index for index in self.direct if index not in static]
+        self._static = [index for index in read if index in static]
+        self._moving = [index for index in read if index not in static]
+        self.direct = [*self._moving, *self._static]  # what has moved is found before hundreds of parameters are asked
 
     def same_layout(self, inputs: Sequence[Any]) -> bool:
         """Whether the inputs are those it was captured with, but for addresses and contents."""

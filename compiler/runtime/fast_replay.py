@@ -1,4 +1,4 @@
-"""The call that nearly every iteration makes: the same graph on inputs where they were, in one Python frame."""
+"""The call that nearly every iteration makes: the same graph, on inputs where they were or where it can follow them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Nothing:
 
 
 def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) -> FastReplay:
-    """Replays ``graph`` where the inputs have not moved and nobody holds what it would overwrite.
+    """Replays ``graph`` where it can follow inputs that have moved and nobody holds what it would overwrite.
 
     It may be called when the region has gone on to other graphs: what it asks is asked of the graph and its pool.
     ``mutated`` are the inputs that the region writes to.
@@ -49,15 +49,17 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
         if (stream and is_capturing()) or (varying and not graph.same_layout(inputs)):
             return None
         with lock:
-            if not same_addresses(inputs, addresses, direct):
+            moved = not same_addresses(inputs, addresses, direct)
+            if moved and not graph.takes(inputs, same_addresses):
                 return None
             if len(handed_out) == 1 and number in handed_out:
                 if count() != own_count:
                     return None
             elif pool.held_by(number):
                 return None
-            else:
-                handed_out[number] = outputs
+            if moved and not graph.follow(inputs):
+                return None
+            handed_out[number] = outputs
             if stream != pool.stream_handle:
                 pool.follow(graph.device)
             if copied:

@@ -8,6 +8,7 @@ For each row, microseconds, the median and the least of many calls:
 - ours: from where our function is entered until it returns, measured inside the call, as a stamp between all
   statements tells it (``call_stamps``); ``total - floor`` should say the same;
 - addresses, launch: the parts of ours that look whether tensors have moved, and that submit the CUDA Graph;
+- moving: the whole call where the inputs are elsewhere than at the last one;
 - lean, unguarded: the whole call with Dynamo's leaner settings, and with those under
   ``torch.compiler.set_stance(skip_guard_eval_unsafe=True)``;
 - in place: the whole call of a module that was compiled by ``module.compile()``, without torch.compile's module around;
@@ -29,6 +30,7 @@ from __future__ import annotations
 import argparse
 import copy
 import inspect
+import itertools
 import statistics
 import sys
 import time
@@ -48,7 +50,9 @@ if TYPE_CHECKING:
 
 GALLERY = ("relu_add_mul", "softmax", "layer_norm", "mlp", "resnet18", "mobilenet_v3", "gpt2", "bert_base")
 ANCHORS = "relu_add_mul_1M,layer_norm,rms_norm,sum_of_squares,mlp8_b16,resnet18,mobilenet,gpt2_b1,bert_b1"
-COLUMNS = ("total", "floor", "guards", "ours", "addresses", "launch", "lean", "unguarded", "in place", "warm floor")
+COLUMNS = (
+    "total", "floor", "guards", "ours", "addresses", "launch", "moving", "lean", "unguarded", "in place", "warm floor",
+)  # fmt: skip
 REPEATS = 1000
 BLOCK = 20  # calls of one kind in a row
 SETTLE = 3  # calls before them that are not counted
@@ -69,11 +73,11 @@ class StubRecording:
     def topology(self) -> list[Any]:
         return []
 
-    def movable(self, index: int, uses: Sequence[tuple[str, int]], address: int) -> None:
-        return None
+    def movable(self, use: Any, tensor: Any, others: Sequence[Any]) -> list[Any]:
+        return []
 
     def move(self, inputs: Sequence[tuple[Any, Any]]) -> bool:
-        return False
+        return True
 
 
 class StubRecorder:
@@ -81,12 +85,18 @@ class StubRecorder:
 
     device_type = "cpu"
 
+    def __init__(self) -> None:
+        import torch
+
+        self._address = torch.Tensor.data_ptr
+
     def is_capturing(self) -> bool:
         return False
 
     def same_addresses(self, tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
-        """As long as the function of torch's CUDA builds takes, about: some tens of nanoseconds a tensor."""
-        return len(tuple(map(id, tensors))) == len(addresses)
+        """About as long as the function of torch's CUDA builds takes: some tens of nanoseconds a tensor."""
+        found = [*map(self._address, tensors)]
+        return found == addresses or all(found[index] == addresses[index] for index in indices)
 
     def device(self, inputs: Sequence[Any]) -> torch.device:
         import torch
@@ -292,7 +302,10 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Found:
 
     meter = Meter(repeats)
 
-    def compiled(backend: Any, *, in_place: bool = False, **settings: bool) -> Callable[[], object]:
+    def compiled(
+        backend: Any, *, in_place: bool = False, elsewhere: Sequence[Any] = inputs, **settings: bool
+    ) -> Callable[[], object]:
+        turns = itertools.cycle((inputs, elsewhere))
         with torch._dynamo.config.patch(settings):
             call = with_own_code(model)
             if in_place:
@@ -300,8 +313,8 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Found:
             else:
                 call = torch.compile(call, backend=backend)
             for _ in range(6):
-                call(*inputs)
-        return lambda: call(*inputs)
+                call(*next(turns))
+        return lambda: call(*next(turns))
 
     torch._dynamo.reset()
     with torch.no_grad():
@@ -313,6 +326,7 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Found:
         stream = torch.cuda.current_stream().cuda_stream if torch.cuda.is_available() else 0
         meter.replay = lambda: latest.recorded.replay(stream)
         seen = inputs_of(graphed, call)
+        moving = compiled(Ours([]), elsewhere=[x.clone() if isinstance(x, torch.Tensor) else x for x in inputs])
         floor_model = with_own_code(model)
         floor = torch.compile(floor_model, backend=nothing_behind)
         for _ in range(4):
@@ -330,6 +344,7 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Found:
                 "guards": guards_of(floor_model, inputs),
                 "addresses": lambda: same(seen, latest.addresses, latest.direct),
                 "launch": meter.replay,
+                "moving": moving,
                 "lean": lean,
             }
         )
