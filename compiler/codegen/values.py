@@ -329,7 +329,7 @@ class ValuePrinter:
 
         Points outside ``mask`` touch no memory there, so their positions may be anything.
         """
-        name = self._name(var.value)
+        name = self._tensor(var.value)
         if isinstance(var.value, Reduce):
             return name  # a position that a reduction found lies in what it searched
         extent = size_text(var.extent, self._name_in_number)

@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch.utils import _pytree as pytree
 
 from compiler.index import (
     Expr,
@@ -254,7 +255,7 @@ class LoopMaker:
         return None
 
     def _own_memory(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
-        """The memory of a target that is of no further use once this node has run."""
+        """The memory of a target that is of no further use once this node has run, or but one of its steps."""
         if target.base is not None or target.dtype is not dtype:
             return None
         mine = {self.node}  # a target that no node stands for was made by this one's rule
@@ -262,7 +263,17 @@ class LoopMaker:
         if consumers != {self.node}:
             return None
         buffer = self.realize(target).buffer
-        return buffer if buffer is not None and buffer.kind == "computed" else None
+        if buffer is None or buffer.kind != "computed" or self._reads_twice(buffer):
+            return None
+        return buffer
+
+    def _reads_twice(self, buffer: Buffer) -> bool:
+        """Whether several of the node's operands are read from the buffer: a rule of several steps writes in one and
+        reads in the next."""
+        leaves = pytree.tree_leaves((self.node.args, self.node.kwargs))
+        operands = [self._env[leaf] for leaf in leaves if isinstance(leaf, torch.fx.Node)]
+        lazies = [operand for operand in operands if isinstance(operand, Lazy)]
+        return sum(buffer.name in self._memory_below(lazy) for lazy in lazies) > 1
 
     def _copied(self, target: Lazy, dtype: torch.dtype, like: torch.Tensor) -> Buffer:
         """A copy of the target in memory of its own."""

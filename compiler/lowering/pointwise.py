@@ -407,9 +407,11 @@ def convert(scope: Scope, x: Lazy, dtype: torch.dtype | None = None, **kwargs: A
 
 
 @lower(aten.copy)
-def copy(scope: Scope, target: Lazy, source: Lazy, non_blocking: bool = False) -> Lazy:
-    """``source`` broadcast and cast to ``target``'s size and dtype."""
+def copy(scope: Scope, target: Lazy, source: Lazy | float, non_blocking: bool = False) -> Lazy:
+    """``source``, a tensor or a number, broadcast and cast to ``target``'s size and dtype."""
     dtype = scope.output.dtype
+    if not isinstance(source, Lazy):
+        return scope.pointwise((), lambda index: scalar(source, dtype))
     check_broadcast((source,), scope.shape())
     return scope.pointwise((source,), lambda index: cast(source.load(broadcast_index(source, index)), dtype))
 

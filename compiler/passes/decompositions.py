@@ -57,6 +57,10 @@ _ONE_KERNEL = (
 )  # fmt: skip
 
 
+# Losses whose result has the first operand's dtype in eager, and a promoted one where torch takes them apart.
+_LIKE_THE_FIRST = (aten.huber_loss.default, aten.soft_margin_loss.default)
+
+
 def decomposition_table(random: str = "kernel") -> dict[Any, Callable[..., Any]]:
     """The decompositions for AOTAutograd, keyed by overload: a dictionary of the caller's own.
 
@@ -91,6 +95,8 @@ def _table(random: str) -> dict[Any, Callable[..., Any]]:
     table.update(foreach_decompositions())
     kept = {getattr(aten, name) for name in _KEPT_WHOLE}
     table.update({op: _rounded_once(table[op]) for op in _ONE_KERNEL if op in table})
+    table.update({op: _like_the_first(table[op]) for op in _LIKE_THE_FIRST})
+    table[aten.addcmul.default] = _by_whole_factors(table[aten.addcmul.default])
     table[aten.masked_scatter.default] = masked_scatter
     table[aten.ldexp.Tensor] = ldexp
     table[aten._unique.default] = unique
@@ -115,6 +121,25 @@ def _of_floats(rule: Callable[..., Any]) -> Callable[..., Any]:
         return NotImplemented if whole else rule(x, *args, **kwargs)
 
     return of_floats
+
+
+def _like_the_first(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule with its result in the first operand's dtype."""
+
+    def like_the_first(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return rule(x, *args, **kwargs).to(x.dtype)
+
+    return like_the_first
+
+
+def _by_whole_factors(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """``addcmul`` of integers, but not times a fraction: eager drops its digits, where torch's rule is an error."""
+
+    def by_whole_factors(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, value: float = 1) -> Any:
+        fraction = isinstance(value, float) and not any(t.is_floating_point() or t.is_complex() for t in (x, a, b))
+        return NotImplemented if fraction else rule(x, a, b, value=value)
+
+    return by_whole_factors
 
 
 def _rounded_once(rule: Callable[..., Any]) -> Callable[..., Any]:

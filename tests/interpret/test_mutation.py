@@ -156,6 +156,7 @@ def test_writes_into_a_slice_and_by_index() -> None:
         lambda x, i: x.masked_fill_(x > 0, 0.25),
         lambda x, i: x.clamp_(-0.5, 0.5),
         lambda x, i: x.copy_(i.sum()),
+        lambda x, i: x[1:].copy_(0.75),
         lambda x, i: x.fill_diagonal_(3.0),
         lambda x, i: x.cumsum_(0),
         lambda x, i: x.tril_(),

@@ -163,3 +163,19 @@ def test_numbers_of_sizes_may_leave_an_int32() -> None:
         x = torch.arange(size)
         for result, eager in zip(run(x), function(x), strict=True):
             torch.testing.assert_close(result, eager, rtol=1e-6, atol=0)
+
+
+def test_a_factor_of_integers_loses_its_fraction() -> None:
+    x = torch.tensor([3, 4, -5])
+    check(lambda x: [torch.addcmul(x, x, x, value=v) for v in (0.5, 2.7, 2, -1.5)], x)
+    check(lambda x, y: [torch.addcmul(x, x, y, value=0.5), torch.addcmul(y, x, x, value=0.5)], x, x.double())
+
+
+@pytest.mark.parametrize("loss", [F.huber_loss, F.soft_margin_loss])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_some_losses_have_the_first_operands_dtype(loss: Callable[..., Tensor], dtype: torch.dtype) -> None:
+    x, target = torch.linspace(-2, 2, 9), torch.linspace(-1, 3, 9).to(dtype)
+    for reduction in ("none", "mean", "sum"):
+        check(lambda x, target, r=reduction: loss(x, target, reduction=r), x, target)
+        (result,), _ = generated(lambda x, target, r=reduction: loss(target, x, reduction=r), x, target)
+        assert result.dtype is dtype

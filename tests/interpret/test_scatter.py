@@ -127,6 +127,30 @@ def test_rows_that_a_reduction_left() -> None:
     fused(lambda x, i: x.new_zeros(5).index_add(0, i, x.new_ones(40)) + x.sum(), x, rows)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax"])
+def test_a_tensor_combined_into_itself(reduce: str, dtype: torch.dtype) -> None:
+    """Where it does not count as one of what is combined, it is emptied first, and read all the same."""
+
+    def function(x: Tensor, i: Tensor) -> list[Tensor]:
+        y, z, w = x + 1, x * 2, x - 3
+        combined = y.scatter_reduce(0, i, y, reduce, include_self=False)
+        turned = z.scatter_reduce(0, i, z.flip(0), reduce, include_self=False)
+        return [combined, turned, w.scatter_reduce(0, i, w[1:], reduce, include_self=False)]
+
+    i = torch.arange(24).reshape(6, 4) * 7 % 6
+    check(function, torch.arange(24).reshape(6, 4).to(dtype), i[:5])
+
+
+def test_positions_that_are_numbers() -> None:
+    def function(x: Tensor) -> list[Tensor]:
+        first, last = (torch.full((1, 4), n, dtype=torch.int64) for n in (0, 2))
+        rows = [x.scatter(0, first, 7.0), x.scatter(0, last, x[1:2]), x.scatter_add(0, last, x[:1]), x[last[0], 1:]]
+        return [*rows, x[:1, :1].scatter(0, first[:, :1], 1.0), x.index_put((torch.full((2,), -1),), x[0]), x[-last]]
+
+    check(function, torch.randn(3, 4))
+
+
 def test_no_elements() -> None:
     x, none = torch.randn(4, 3), torch.zeros(0, dtype=torch.int64)
     check(lambda x, i: [x.index_put((i,), x[i]), x[:, :0].scatter_add(0, i.reshape(0, 0), x[:0, :0])], x, none)
