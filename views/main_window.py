@@ -22,7 +22,8 @@ from views.compile.worker_bridge import ClientFactory, WorkerBridge
 from views.find.control import FindControl
 from views.look import format as fmt
 from views.look.icons import icon
-from views.look.sizes import dots, system_points
+from views.look.restyle import arrange_again
+from views.look.sizes import SystemText, fit_again
 from views.look.style import application, apply_theme, system_is_dark
 from views.look.theme import Theme, by_name
 from views.selection.filter_bar import FilterRow
@@ -77,7 +78,8 @@ class MainWindow(QMainWindow):
         self.settings = settings
         self._keep = keep
         self.dialogs = dialogs or Dialogs(self)
-        self._text_size = (system_points(), dots())  # rows and columns are made for it, so it stays
+        self._system_text = SystemText(self)
+        self._system_text.changed.connect(self._resize_texts)
         self._theme = self._themed(settings.theme)
         apply_theme(application(), self._theme)
         self.setWindowTitle("Fusescope")
@@ -420,8 +422,14 @@ class MainWindow(QMainWindow):
         if self.settings.theme == "system":
             self._apply_theme(self._themed("system"))
 
+    def _resize_texts(self) -> None:
+        """The system's texts are larger or smaller now, and with them all of ours and what holds them."""
+        self._apply_theme(self._themed(self.settings.theme))
+        fit_again()
+        arrange_again(application())
+
     def _themed(self, name: str) -> Theme:
-        return by_name(name, system_is_dark()).sized(*self._text_size)
+        return by_name(name, system_is_dark()).sized(*self._system_text.size)
 
     def _apply_theme(self, theme: Theme) -> None:
         self._theme = theme

@@ -187,6 +187,27 @@ def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
     assert panel.canvas.grab().toImage() == plain
 
 
+def test_a_low_graph_is_covered_little(qtbot: QtBot) -> None:
+    panel = graph_panel(qtbot, 120)
+    panel.show_overlay("time")
+    high = panel.legend.height()
+    panel.canvas.zoom_in()
+    qtbot.waitUntil(panel.minimap.isVisible, timeout=5_000)
+    panel.resize(600, 280)
+    QApplication.processEvents()
+    assert panel.legend.isVisible()
+    assert panel.legend.height() < high / 2
+    assert panel.canvas.rect().contains(panel.legend.geometry())
+    assert not panel.minimap.isVisible()
+    panel.show_overlay("dtype")
+    assert panel.legend.height() > high / 2, "names are below each other in any case"
+    panel.show_overlay("time")
+    panel.resize(900, 600)
+    QApplication.processEvents()
+    assert panel.legend.height() == high
+    assert panel.minimap.isVisible()
+
+
 def test_colours_of_a_large_region_are_found_on_another_thread(qtbot: QtBot) -> None:
     panel = graph_panel(qtbot, 1800)
     panel.show_overlay("time")

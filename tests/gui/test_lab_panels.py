@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -412,6 +412,20 @@ def test_names_of_another_compiler_s_stages_do_not_run_into_the_regions(qtbot: Q
     panel.set_stages([Stage("schedule and fuse", 700.0, "forward"), Stage("load", 90.0)])
     assert panel.bars.accessibleDescription().count("Schedule and fuse") == 1, "written as ours are"
     assert panel.bars.name_width > panel.bars.fontMetrics().horizontalAdvance("Schedule and fuse")
+
+
+def test_the_only_region_of_a_report_takes_no_room_beside_its_stages(qtbot: QtBot) -> None:
+    panel = StagesPanel(light())
+    shown(qtbot, panel, 500, 200)
+    named = Stage("lower", 90.0, "inference")
+
+    def picture(stages: list[Stage]) -> QImage:
+        panel.set_stages([Stage("capture", 100.0), *stages])
+        QApplication.processEvents()
+        return panel.bars.grab().toImage()
+
+    assert picture([named]) == picture([Stage("lower", 90.0)])
+    assert picture([named, Stage("lower", 90.0, "inference_1")]) != picture([Stage("lower", 90.0)] * 2)
 
 
 def test_stages_are_explained_in_three_sentences(qtbot: QtBot, report: Report) -> None:

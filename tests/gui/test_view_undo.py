@@ -44,8 +44,8 @@ def redo(qtbot: QtBot, window: MainWindow) -> None:
 
 def at_rest(qtbot: QtBot, window: MainWindow) -> None:
     graph, filters = window.workspace.graph, window.workspace.filters
-    qtbot.waitUntil(lambda: graph._goal is None and graph.canvas._motion.goal is None, timeout=10_000)
     qtbot.waitUntil(lambda: filters._job is None and (filters.kept is None) == (not filters.filters), timeout=10_000)
+    qtbot.waitUntil(lambda: graph._goal is None and graph.canvas._motion.goal is None, timeout=10_000)
 
 
 def dimmed(window: MainWindow) -> bool:
@@ -212,3 +212,23 @@ def test_what_counts_as_going_on_with_a_search() -> None:
     assert not typed[3].goes_on(typed[2])
     assert not typed[0].goes_on(typed[1])
     assert not Around((Filter(FilterKind.OP, "o"),), "ad").goes_on(typed[1])
+
+
+def test_a_filter_brings_what_it_leaves_into_sight_and_one_undo_goes_back(window: MainWindow, qtbot: QtBot) -> None:
+    graph, filters = window.workspace.graph, window.workspace.filters
+    canvas = graph.canvas
+    last = graph.region.groups[-1]
+    before = canvas.camera
+    assert not canvas.shows(last.nodes[:1])
+    filters.add(Filter(FilterKind.GROUP, last.name))
+    at_rest(qtbot, window)
+    assert canvas.shows(last.nodes[:1])
+    undo(qtbot, window)
+    assert not filters.filters
+    assert canvas.camera == before
+    redo(qtbot, window)
+    assert canvas.shows(last.nodes[:1])
+    seen = canvas.camera
+    filters.add(Filter(FilterKind.OP, next(node.op for node in graph.region.nodes if node.name == last.nodes[0])))
+    at_rest(qtbot, window)
+    assert canvas.camera == seen, "what is left is in sight already"

@@ -21,7 +21,7 @@ from views.canvas.highlights import Highlights
 from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import NOTHING, Scene
 from views.canvas.traversal import Spot
-from views.canvas.view import CanvasView
+from views.canvas.view import READABLE, CanvasView
 from views.canvas.voice import Voice
 from views.look.theme import Theme
 
@@ -157,6 +157,23 @@ class MarkedView(CanvasView):
             kept = None if names is None else np.array(sorted(index[n] for n in names if n in index), np.int64)
             self._marks = self._marks.keeping(kept)
             self.viewport().update()
+
+    def go_to_kept(self) -> None:
+        """Glides to what the filters leave, or to the first of it where that is far apart, unless some is in sight."""
+        scene, kept = self._scene, self._marks.kept
+        if scene is None or kept is None or not len(kept):
+            return
+        rects = scene.node_rect[kept]
+        ends = rects[:, :2] + rects[:, 2:]
+        left, top, right, bottom = self.view_bounds().getCoords()
+        if self._is_readable and ((rects[:, :2] >= (left, top)) & (ends <= (right, bottom))).all(axis=1).any():
+            return
+        corner = rects[:, :2].min(axis=0)
+        whole = self._fitted((*corner.tolist(), *(ends.max(axis=0) - corner).tolist()))
+        if whole.scale >= READABLE * self._text_scale:
+            self.center_on_all(scene.layout.names[node] for node in kept)
+        else:
+            self.center_on(scene.layout.names[kept[rects[:, 1].argmin()]])
 
     def pin_nodes(self, names: Iterable[str]) -> None:
         """Marks nodes that stay marked while the selection walks on."""

@@ -15,7 +15,7 @@ from views.canvas.canvas import GraphCanvas
 
 _WIDEST, _NARROWEST = 190.0, 84.0
 _HEIGHT_SHARE = 0.36  # of the canvas's height
-_LEAST_ROOM = 220  # pixels of the canvas's height: below, the map hides more than it shows
+_LEAST_ROOM = 300  # pixels of the canvas's height: below, the map hides more than it shows
 _LEGIBLE = 0.4  # scale from which a graph that is all in view needs no map
 _PADDING = 6.0
 _INSET = 14  # from the canvas's corner

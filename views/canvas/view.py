@@ -34,7 +34,7 @@ from views.canvas.scene import Scene
 from views.look.theme import Theme, light
 from views.widgets.basic import BY_KEYBOARD
 
-_READABLE = 0.65  # share of the window's size of texts below which going to a node also zooms in
+READABLE = 0.65  # share of the window's size of texts below which going to a node also zooms in
 _NEAR = 1.0
 _NOTCH = 1.25  # zoom of one wheel notch or key press
 _REST_MS = 90  # after the last move, until a coarse picture is drawn sharp
@@ -102,9 +102,12 @@ class CanvasView(QAbstractScrollArea):
 
     def set_theme(self, theme: Theme) -> None:
         """Draws in another theme."""
+        larger = theme.zoom / self._text_scale
         if theme != self._palette.theme:
             self._palette = CanvasPalette(theme)
         self._show_scene(self._scene)
+        if larger != 1.0:
+            self.move_to(self._camera.zoomed(larger, self._width / 2, self._height / 2))
 
     def fit(self) -> None:
         """Shows the whole graph."""
@@ -190,7 +193,7 @@ class CanvasView(QAbstractScrollArea):
 
     @property
     def _is_readable(self) -> bool:
-        return self._camera.scale >= _READABLE * self._text_scale
+        return self._camera.scale >= READABLE * self._text_scale
 
     @property
     def _width(self) -> float:

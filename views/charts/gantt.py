@@ -137,8 +137,16 @@ class Gantt(Chart):
         if whole != self._whole:
             self._view = self._whole = whole
         self._bands, self._colors = bands, colors
-        self.setMinimumHeight(round((sum(band.height for band in bands) + AXIS) * self.enlarged))
+        self._take_height()
         self.redraw()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours, and other heights where texts are larger."""
+        super().set_theme(theme)
+        self._take_height()
+
+    def _take_height(self) -> None:
+        self.setMinimumHeight(round((sum(band.height for band in self._bands) + AXIS) * self.enlarged))
 
     def show_unit(self, unit: str) -> None:
         """Mark the events of a unit, "region/name"; "" marks none."""

@@ -6,10 +6,12 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QWidget
 
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.widgets.basic import icon_button, label, recolor
 
 _WIDTH, _LEAST_WIDTH = 170, 60
+_TOLD = 70  # pixels of "no match"
 _NONE, _SHIFT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier
 _STEPS = {
     (Qt.Key.Key_Return, _NONE): 1, (Qt.Key.Key_Enter, _NONE): 1, (Qt.Key.Key_F3, _NONE): 1, (Qt.Key.Key_Down, _NONE): 1,
@@ -38,7 +40,7 @@ class FindBar(QFrame):
         self.edit.textChanged.connect(self.typed)
         row.addWidget(self.edit)
         self._told = label("", "muted")
-        self._told.setMinimumWidth(self._told.fontMetrics().horizontalAdvance("no match") + 12)
+        fitted(self, lambda: self._told.setMinimumWidth(px(_TOLD)))
         self._told.setAlignment(Qt.AlignmentFlag.AlignCenter)
         row.addWidget(self._told)
         self._steps = [

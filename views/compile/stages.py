@@ -12,7 +12,7 @@ from compiler.report import Stage
 from views.compile.progress import stage_title
 from views.compile.stage_texts import explanation
 from views.look import format as fmt
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme, mix
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.table_menu import csv_text
@@ -39,7 +39,7 @@ class StagesPanel(QWidget):
         whole = QHBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         self._content = QWidget()
-        self._content.setMaximumWidth(px(_WIDTH))  # bars and text stay beside each other
+        fitted(self, lambda: self._content.setMaximumWidth(px(_WIDTH)))  # bars and text stay beside each other
         whole.addWidget(self._content, 1000)
         self._empty = Empty("stages", theme, "Nothing is known of the stages of this compilation.")
         whole.addWidget(self._empty, 1000)
@@ -136,6 +136,7 @@ class _Bars(QWidget):
         self._theme = theme
         self._stages: list[Stage] = []
         self._chosen = -1
+        fitted(self, self._take_height)
         self.faint: frozenset[int] = frozenset()
         self.setAccessibleName("Stages and their times")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -158,9 +159,12 @@ class _Bars(QWidget):
             f"{fmt.milliseconds(total)} in all. "
             + " ".join(f"{stage_title(stage.name)} {fmt.milliseconds(stage.ms)}." for stage in stages)
         )
-        self.setMinimumHeight(px(_ROW * (len(stages) + 1)))
-        self.updateGeometry()
+        self._take_height()
         self.update()
+
+    def _take_height(self) -> None:
+        self.setMinimumHeight(px(_ROW * (len(self._stages) + 1)))
+        self.updateGeometry()
 
     def fade(self, rows: frozenset[int]) -> None:
         """Paint these rows faintly."""
@@ -191,6 +195,14 @@ class _Bars(QWidget):
         widest = max((measure(stage_title(stage.name)) for stage in self._stages), default=0)
         return min(max(widest + 8, _NAME), _MOST_NAME)
 
+    def _region_width(self, room: float) -> float:
+        """What the regions' names take of ``room``, which bars share; the only one of a report goes without saying."""
+        names = {stage.region for stage in self._stages} - {""}
+        if len(names) < 2:
+            return 2 * _PAD
+        widest = max(map(QFontMetrics(self._theme.unzoomed().ui_font()).horizontalAdvance, names))
+        return max(min(widest + 2 * _PAD + 2, room - 80), 66)
+
     def sizeHint(self) -> QSize:
         return QSize(px(400), px(_ROW * (len(self._stages) + 1)))
 
@@ -204,9 +216,8 @@ class _Bars(QWidget):
         longest = max((stage.ms for stage in self._stages), default=1.0) or 1.0
         figures = 90 if width > 420 else 78
         metrics = painter.fontMetrics()
-        regions = max((metrics.horizontalAdvance(stage.region) for stage in self._stages), default=0)
         name = self.name_width
-        left = name + max(min(regions + 2 * _PAD + 2, width - name - figures - 80), 66)
+        left = name + self._region_width(width - name - figures)
         room = max(24, min(width - left - figures, _BAR))
         side = Qt.AlignmentFlag.AlignVCenter
         for row, stage in enumerate([*self._stages, Stage("All stages", total)]):
@@ -222,10 +233,10 @@ class _Bars(QWidget):
             title = metrics.elidedText(stage_title(stage.name), Qt.TextElideMode.ElideRight, name)
             painter.drawText(QRectF(6, top, left - 6, _ROW), side, title)
             if not last:
-                painter.setPen(theme.muted)
-                beside = left - name - 2 * _PAD
-                region = metrics.elidedText(stage.region, Qt.TextElideMode.ElideMiddle, beside)
-                painter.drawText(QRectF(name + _PAD, top, beside + 2, _ROW), side, region)
+                if beside := max(left - name - 2 * _PAD, 0):
+                    painter.setPen(theme.muted)
+                    region = metrics.elidedText(stage.region, Qt.TextElideMode.ElideMiddle, beside)
+                    painter.drawText(QRectF(name + _PAD, top, beside + 2, _ROW), side, region)
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(mix(theme.surface, theme.muted, 0.18))
                 painter.drawRoundedRect(QRectF(left, top + 9, room, 8), 4, 4)

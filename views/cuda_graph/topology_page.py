@@ -14,7 +14,7 @@ from views.background.jobs import Job
 from views.cuda_graph.topology_view import TopologyScene, TopologyView, kind_title
 from views.inspector.sections import Page
 from views.look import format as fmt
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.selection.index import RegionIndex, group_colors
 from views.widgets.basic import icon_button, push_button, recolor
@@ -62,7 +62,7 @@ class TopologyPage(QWidget):
         self.details.setAccessibleName("Facts of the graph node")
         self.details.setWidgetResizable(True)
         self.details.setFrameShape(QFrame.Shape.NoFrame)
-        self.details.setFixedWidth(px(_DETAILS_WIDTH))
+        fitted(self, lambda: self.details.setFixedWidth(px(_DETAILS_WIDTH)))
         row.addWidget(self.details)
         self._details_due = QTimer(self)
         self._details_due.setSingleShot(True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.filters import Kept
-from app.layout import GraphLayout, layout_region
 from app.layout.group_tree import build_group_tree
 from app.layout.module_tree import build_module_tree
 from app.overlays import Overlay, overlay
@@ -24,6 +24,7 @@ from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
 from views.graph.box_view import BoxView
 from views.graph.canvas_menu import add_canvas_menu
+from views.graph.group_scenes import GroupScenes
 from views.graph.head import GraphHead
 from views.graph.overlay_legend import OverlayLegend
 from views.graph.view_history import Around, ViewHistory, ViewState
@@ -54,14 +55,12 @@ class GraphPanel(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._report: Report | None = None
-        self._scenes: dict[str, Scene] = {}  # by fusion groups
-        self._stored: dict[str, bytes] = {}
-        self._jobs: dict[str, Job] = {}
         self._pending = Selection()
         self._history = ViewHistory()
         self._around = Around()
         self._shown_grouping = "fusion"
         self._goal: ViewState | None = None  # of an undo whose layout is being made
+        self._is_sought = False  # what the filters leave, once that is known
         self._kept: dict[str, Kept] | None = None
         self._pinned = Selection()
         self._colouring: Job | None = None
@@ -70,6 +69,9 @@ class GraphPanel(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         self.canvas = GraphCanvas(theme=theme)
+        self._groups = GroupScenes(self)
+        self._groups.made.connect(self._laid_out)
+        self._groups.failed.connect(self._not_laid_out)
         self.modules, self.kernels = BoxView(self, build_module_tree), BoxView(self, build_group_tree)
         self._boxes = {"modules": self.modules, "kernels": self.kernels}
         self.head = head = GraphHead(theme)
@@ -99,7 +101,7 @@ class GraphPanel(QWidget):
         add_canvas_menu(self.canvas, self.export)
         for name, view in self._boxes.items():
             view.ready.connect(lambda region, made, anchor, name=name: self._boxes_made(name, region, made, anchor))
-            view.failed.connect(self._boxes_failed)
+            view.failed.connect(self._not_laid_out)
         for keys, call in (
             ("M", self._other_grouping), ("[", self._open_boxes), ("]", self._close_boxes),
         ):  # fmt: skip
@@ -124,12 +126,8 @@ class GraphPanel(QWidget):
 
     def set_report(self, report: Report, stored: dict[str, bytes]) -> None:
         """Show the regions of ``report``; ``stored`` are layouts that its session kept, by region."""
-        for job in self._jobs.values():
-            job.cancel()
-        self._jobs = {}
         self._report = report
-        self._scenes = {}
-        self._stored = stored
+        self._groups.set_stored(stored)
         for view in self._boxes.values():
             view.forget()
         self._history.clear()
@@ -168,8 +166,7 @@ class GraphPanel(QWidget):
 
     def layout_bytes(self) -> Callable[[], dict[str, bytes]]:
         """Encodes the layouts made so far for the session, on any thread."""
-        stored, made = dict(self._stored), dict(self._scenes)
-        return lambda: {**stored, **{name: scene.layout.to_bytes() for name, scene in made.items()}}
+        return self._groups.layout_bytes()
 
     def show_selection(self, selection: Selection) -> None:
         """Mark the selection, and bring it into sight. Kept until the layout is there."""
@@ -214,6 +211,7 @@ class GraphPanel(QWidget):
         if around != self._around:
             if not around.goes_on(self._around):
                 self._leave_view()
+            self._is_sought |= around.filters != self._around.filters
             self._around = around
 
     @property
@@ -246,6 +244,14 @@ class GraphPanel(QWidget):
             self._history.leave(self._view_state(kind, name))
             self._tell_history()
 
+    @contextmanager
+    def _in_one_step(self) -> Iterator[None]:
+        """Where the canvas goes now is no jump of its own, but part of what an undo goes back over."""
+        goal = self._goal
+        self._goal = goal or self._view_state()
+        yield
+        self._goal = goal
+
     def _tell_history(self) -> None:
         self.view_history_changed.emit(*self.view_history)
 
@@ -260,6 +266,7 @@ class GraphPanel(QWidget):
         self._goal = state
         self.show_region(state.region)
         self._around = state.around
+        self._is_sought = False
         self.around_wanted.emit(state.around)
         region = self.region
         if region is None:
@@ -321,10 +328,6 @@ class GraphPanel(QWidget):
         else:
             self._display(made)
 
-    def _boxes_failed(self, fault: Exception) -> None:
-        self._waiting.setVisible(False)
-        self.layout_failed.emit(fault)
-
     def _arrive(self) -> None:
         """Looks where the view that an undo goes to looked."""
         goal, self._goal = self._goal, None
@@ -336,9 +339,13 @@ class GraphPanel(QWidget):
             self.nodes_clicked.emit(self.region.name, nodes)
 
     def set_kept(self, kept: dict[str, Kept] | None) -> None:
-        """Dim what the filters hide; None for nothing."""
+        """Dim what the filters hide; None for nothing. Filters that are no undo's bring what they leave into sight."""
         self._kept = kept
         self._mark_kept()
+        if self._is_sought:
+            self._is_sought = False
+            with self._in_one_step():
+                self.canvas.go_to_kept()
 
     def set_pinned(self, pinned: Selection | None) -> None:
         """Keep a mark on what is pinned."""
@@ -424,15 +431,16 @@ class GraphPanel(QWidget):
         self.exported.emit(path)
 
     def _place_legend(self) -> None:
+        self.legend.share(self.canvas.height())
         self.legend.move(14, self.canvas.height() - self.legend.height() - 14)
 
     def cancel_jobs(self) -> None:
         """Stop layouts in progress, as when the window closes."""
         for view in self._boxes.values():
             view.cancel()
-        for job in (*self._jobs.values(), *([self._colouring] if self._colouring is not None else ())):
-            job.cancel()
-        self._jobs = {}
+        self._groups.cancel()
+        if self._colouring is not None:
+            self._colouring.cancel()
 
     def _tab_changed(self, position: int) -> None:
         region = self.region
@@ -453,33 +461,22 @@ class GraphPanel(QWidget):
             view = self._boxes[self.grouping]
             view.set_folding(region, view.folding(region.name))
             return
-        if region.name in self._scenes:
-            self._show(region)
+        scene = self._groups.scene_of(region)
+        if scene is not None:
+            self._display(scene)
             return
         self._waiting.setVisible(True)
         self._waiting.adjustSize()
-        if region.name in self._jobs:
-            return
-        stored = self._stored.get(region.name)
-        job = Job(lambda cancelled: _scene(region, stored, cancelled), self)
-        job.done.connect(lambda scene: self._made(region, scene))
-        job.failed.connect(lambda fault: self._failed(region, fault))
-        self._jobs[region.name] = job.start()
 
-    def _made(self, region: Region, scene: Scene) -> None:
-        self._jobs.pop(region.name, None)
-        self._scenes[region.name] = scene
-        if self.region is region and self.grouping == "fusion":
-            self._show(region)
+    def _laid_out(self, region: Region) -> None:
+        scene = self._groups.scene_of(region)
+        if scene is not None and self.region is region and self.grouping == "fusion":
+            self._display(scene)
         self.laid_out.emit(region.name)
 
-    def _failed(self, region: Region, fault: Exception) -> None:
-        self._jobs.pop(region.name, None)
+    def _not_laid_out(self, fault: Exception) -> None:
         self._waiting.setVisible(False)
         self.layout_failed.emit(fault)
-
-    def _show(self, region: Region) -> None:
-        self._display(self._scenes[region.name])
 
     def _display(self, scene: Scene) -> None:
         """Shows a region anew, in one of the groupings, with what is selected in view."""
@@ -489,23 +486,6 @@ class GraphPanel(QWidget):
         self._colour_again()
         self._mark_kept()
         self._mark_search()
-        goal = self._goal
-        self._goal = goal or self._view_state()  # going to the selection is no jump of its own
-        self.show_selection(self._pending)
-        self._goal = goal
+        with self._in_one_step():
+            self.show_selection(self._pending)
         self._arrive()
-
-
-def _scene(region: Region, stored: bytes | None, cancelled: Callable[[], bool]) -> Scene:
-    made = Scene(region, _layout(region, stored, cancelled))
-    made.prepare()
-    return made
-
-
-def _layout(region: Region, stored: bytes | None, cancelled: Callable[[], bool]) -> GraphLayout:
-    if stored is not None:
-        try:
-            return GraphLayout.from_bytes(stored)
-        except ValueError:
-            pass  # of another version: make it anew
-    return layout_region(region, cancelled=cancelled)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QWidget
 from shiboken6 import isValid
 
@@ -32,6 +33,19 @@ def restyle(app: QApplication, sheet: str) -> None:
         widget.setAttribute(Qt.WidgetAttribute.WA_SetStyle, False)
     for start in range(0, len(hidden), _IN_A_TURN):
         in_a_turn(app, partial(_polish, hidden[start : start + _IN_A_TURN]))
+
+
+def arrange_again(app: QApplication) -> None:
+    """Let every widget arrange what is in it as for another size, in turns: its texts have become larger or smaller."""
+    widgets = app.allWidgets()
+    for start in range(0, len(widgets), _IN_A_TURN):
+        in_a_turn(app, partial(_arrange, widgets[start : start + _IN_A_TURN]))
+
+
+def _arrange(widgets: list[QWidget]) -> None:
+    for widget in widgets:
+        if isValid(widget):
+            QCoreApplication.sendEvent(widget, QResizeEvent(widget.size(), widget.size()))
 
 
 def _polish(widgets: list[QWidget]) -> None:

@@ -10,7 +10,7 @@ from app.filtered import KeptLines, kept_lines
 from app.filters import Kept
 from compiler.report import GraphBreak, Guard, Recompile, Report, SourceLine
 from views.look import format as fmt
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.selection.hidden_note import HiddenNote, hidden_text
 from views.tables.data_table import Column, DataTable, Record
@@ -56,7 +56,7 @@ class DynamoPanel(QWidget):
         self.filter = TextLine()
         self.filter.setAccessibleName("Filter guards and recompiles")
         self.filter.setClearButtonEnabled(True)
-        self.filter.setFixedWidth(px(220))
+        fitted(self, lambda: self.filter.setFixedWidth(px(220)))
         head.addWidget(self.filter)
         column.addLayout(head)
         self._note = label("", "muted", wrap=True)

@@ -11,7 +11,7 @@ from app.worker.protocol import RunState, Samples
 from compiler.report import Measurement, Report
 from views.background.when_seen import WhenSeen
 from views.look import format as fmt
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.run.compare import ComparePage
 from views.run.distribution import DistributionPlot
@@ -224,7 +224,7 @@ class RunPanel(QWidget):
         self.distribution = DistributionPlot(theme)
         self.compare = ComparePage(theme)
         self._views = QStackedWidget()
-        self._views.setMinimumWidth(px(260))
+        fitted(self, lambda: self._views.setMinimumWidth(px(260)))
         self._views.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         for view in (self.plot, self.distribution, self.compare):
             self._views.addWidget(view)
@@ -236,7 +236,7 @@ class RunPanel(QWidget):
         foot = QHBoxLayout()
         foot.setSpacing(8)
         self._state = ElidedLabel("", "muted", is_sentence=True)
-        self._state.setMinimumHeight(px(_STATE_HEIGHT))
+        fitted(self, lambda: self._state.setMinimumHeight(px(_STATE_HEIGHT)))
         foot.addWidget(self._state, 1)
         self.log_box = QCheckBox("Log")
         self.log_box.setAccessibleName("Logarithmic time axis")

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from views.look import format as fmt
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.run.facets import mode_color
 from views.run.modes import MODE_TITLES, mode_title
@@ -135,12 +135,15 @@ class RunTable(QTableView):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setTabKeyNavigation(False)
         self.verticalHeader().setVisible(False)
-        self.verticalHeader().setDefaultSectionSize(px(23))
         add_table_menu(self, self.csv_text)
         header = self.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.setMinimumSectionSize(40)
         header.setHighlightSections(False)
+        fitted(self, self._take_sizes)
+
+    def _take_sizes(self) -> None:
+        self.verticalHeader().setDefaultSectionSize(px(23))
         for section, width in enumerate(_WIDTHS):
             self.setColumnWidth(section, px(width))
         self.share(0)

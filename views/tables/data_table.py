@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.tables.cells import RecordCells
 from views.tables.record_model import Column, Record, RecordModel, Swatch
 from views.tables.sort_header import SortHeader
@@ -46,7 +46,7 @@ class DataTable(QTableView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setTabKeyNavigation(False)
         self.verticalHeader().setVisible(False)
-        self.verticalHeader().setDefaultSectionSize(px(26))
+        fitted(self, lambda: self.verticalHeader().setDefaultSectionSize(px(26)))
         header = self.horizontalHeader()
         header.setHighlightSections(False)
         header.setStretchLastSection(True)

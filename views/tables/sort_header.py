@@ -18,7 +18,7 @@ class SortHeader(QHeaderView):
 
     def __init__(self, parent: QWidget, pad: int) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
-        self._pad = px(pad)
+        self._pad = pad
         self.setSectionsClickable(True)
         self.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 
@@ -45,7 +45,7 @@ class SortHeader(QHeaderView):
         side = model.headerData(section, Qt.Orientation.Horizontal, role.TextAlignmentRole)
         width = self.fontMetrics().horizontalAdvance(title)
         if side is not None and side & Qt.AlignmentFlag.AlignRight:
-            x = max(rect.right() + 1 - self._pad - width - _AWAY, rect.left() + _HALF + 1)
+            x = max(rect.right() + 1 - px(self._pad) - width - _AWAY, rect.left() + _HALF + 1)
         else:
-            x = min(rect.left() + self._pad + width + _AWAY, rect.right() - _HALF)
+            x = min(rect.left() + px(self._pad) + width + _AWAY, rect.right() - _HALF)
         return QPointF(x, rect.center().y() + 1.0)

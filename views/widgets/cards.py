@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from views.look.icons import pixmap
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.widgets.basic import label
 
@@ -28,7 +28,8 @@ class Card(QPushButton):
         column.setContentsMargins(14, 11, 14, 11)
         column.setSpacing(5)
         row = QWidget()
-        row.setFixedHeight(px(_HEAD))  # with and without a tag: texts of neighbours begin beside each other
+        # with and without a tag: texts of neighbours begin beside each other
+        fitted(row, lambda: row.setFixedHeight(px(_HEAD)))
         head = QHBoxLayout(row)
         head.setContentsMargins(0, 0, 0, 0)
         head.setSpacing(8)

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from views.look.icons import pixmap
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme, mix
 from views.widgets.basic import as_panel, label
 
@@ -28,7 +28,7 @@ class Empty(QWidget):
         column.addWidget(self._sign)
         self._sentence = label(text, "muted", wrap=True)
         self._sentence.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        self._sentence.setMaximumWidth(px(_WIDTH))
+        fitted(self, lambda: self._sentence.setMaximumWidth(px(_WIDTH)))
         middle = QHBoxLayout()
         middle.addStretch(1)
         middle.addWidget(self._sentence, 100)

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from views.look.icons import icon
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.widgets.basic import line, tab_comes_by
 
@@ -114,6 +114,7 @@ class Rail(QFrame):
         self._grid.setVerticalSpacing(0)
         self._shape = (False, 0)
         self._room = QSize(10_000, 10_000)
+        fitted(self, self._take_width)
 
     def add(self, button: RailButton, *, begins_group: bool) -> None:
         """A button below those that are there, of their last group or the first of another."""
@@ -159,7 +160,10 @@ class Rail(QFrame):
         self._grid.setRowStretch(bottom, 1)
         if self._corner is not None:
             self._grid.addWidget(self._corner, bottom + 1, 0, 1, 2, Qt.AlignmentFlag.AlignLeft)
-        self.setFixedWidth(px(_WIDTH if shape[0] else _NARROW))
+        self._take_width()
+
+    def _take_width(self) -> None:
+        self.setFixedWidth(px(_WIDTH if self._shape[0] else _NARROW))
 
     def _in_one_column(self) -> int:
         row = 0

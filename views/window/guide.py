@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.widgets.basic import label, push_button
 from views.window.workspace import Workspace
@@ -94,7 +94,7 @@ class Guide(QWidget):
         self._frame = _Frame(self)
         self.card = QFrame(window)
         self.card.setProperty("role", "palette")
-        self.card.setFixedWidth(px(_WIDTH))
+        fitted(self, lambda: self.card.setFixedWidth(px(_WIDTH)))
         column = QVBoxLayout(self.card)
         column.setContentsMargins(16, 14, 16, 12)
         column.setSpacing(6)

@@ -15,7 +15,7 @@ from app.titles import compiler_title
 from views.background.jobs import Job
 from views.look.icons import pixmap
 from views.look.resources import resource
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.run.modes import mode_title
 from views.sessions.places import name_and_folder
@@ -68,7 +68,7 @@ class StartPage(QScrollArea):
         outer = QHBoxLayout(page)
         outer.setContentsMargins(28, 26, 28, 26)
         inner = QWidget()
-        inner.setMaximumWidth(px(_WIDTH))
+        fitted(inner, lambda: inner.setMaximumWidth(px(_WIDTH)))
         inner.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         outer.addStretch(0)
         outer.addWidget(inner, 1)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QCompleter, QLineEdit, QSize
 from app.titles import COMPILERS
 from compiler.report import Report, Target
 from views.look.icons import icon
-from views.look.sizes import px
+from views.look.sizes import fitted, px
 from views.look.theme import Theme
 from views.widgets.basic import Choice, icon_button, push_button, recolor
 from views.widgets.text_line import TextLine
@@ -50,7 +50,7 @@ class Toolbar(QToolBar):
         completer = QCompleter([f"example:{name}" for name in examples], self.source)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         completer.popup().setProperty("role", "popup")
-        completer.popup().setMinimumWidth(px(_SUGGESTIONS_WIDTH))
+        fitted(self, lambda: completer.popup().setMinimumWidth(px(_SUGGESTIONS_WIDTH)))
         self.source.setCompleter(completer)
         self.addWidget(self.source)
         self.compiler = Choice("Compiler")

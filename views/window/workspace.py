@@ -170,7 +170,7 @@ class Workspace(QObject):
         if report is None or self.index is None or self.graph.report is not report:
             return  # a report that is about to be shown
         steps: list[Step] = [
-            lambda: self.panels.set_kept(report, kept), self._show_again, lambda: self._selected(self.selection.current)
+            lambda: self.panels.set_kept(report, kept), self._show_again, lambda: self._tell(self.selection.current)
         ]  # fmt: skip
         if sum(len(region.nodes) for region in report.regions) <= _AT_ONCE:
             for step in steps:
@@ -258,10 +258,14 @@ class Workspace(QObject):
     def _selected(self, selection: Selection) -> None:
         if self.graph.region is not None and selection.region not in ("", self.graph.region.name):
             self.graph.show_region(selection.region)
+        self._tell(selection)
+        self.graph.show_selection(selection)
+
+    def _tell(self, selection: Selection) -> None:
+        """What is beside the graph."""
         self.inspector.show_selection(selection)
         self.units.show_unit(selection.unit)
         self.panels.show_selection(selection)
-        self.graph.show_selection(selection)
 
     def _select_line(self, kernel: str, line: int) -> None:
         index = self.index
