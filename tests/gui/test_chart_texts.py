@@ -133,6 +133,20 @@ def lifecycle() -> Chart:
     return chart
 
 
+def test_no_figure_of_a_cuda_graph_stands_alone_in_its_row(qtbot: QtBot) -> None:
+    chart = LifecycleChart(light())
+    qtbot.addWidget(chart)
+    covered = {"covered_kernels": 1.0, "covered_time": 1.0}
+    chart.set_graph(CudaGraph(captured=True, nodes=134, partitions=1, captures=1, **covered))
+    heights = {}
+    for width in (560, 640):
+        chart.resize(width, 200)
+        chart.grab()
+        heights[width] = chart.height()
+    assert heights[640] < heights[560], "six beside each other, and three above three"
+    assert chart._columns(560) == 3
+
+
 CHARTS: dict[str, Callable[[], Chart]] = {
     **{f"{layout}-{factor}": lambda layout=layout, factor=factor: run_plot(layout, factor)
        for layout in ("order", "overlaid", "side") for factor in (1e-3, 1.0, 1e4)},

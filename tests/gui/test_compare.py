@@ -156,7 +156,9 @@ def test_what_if(make_window: MakeWindow, qtbot: QtBot) -> None:
     told: list[str] = []
 
     def use(dialog: WhatIf) -> None:
+        assert dialog.table.isVisible() == (dialog.model.rowCount() > 0), "no empty table while the worker is asked"
         qtbot.waitUntil(lambda: dialog.model.rowCount() > 0, timeout=10_000)
+        assert dialog.table.isVisible()
         assert not dialog.compile_button.isEnabled()
         qtbot.keyClicks(dialog.search, "warps of every")
         (row,) = range(dialog.table.model().rowCount())

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QLineEdit,
     QScrollArea,
+    QStackedWidget,
     QStyledItemDelegate,
     QStyleOptionViewItem,
     QTableView,
@@ -28,6 +29,7 @@ from views.compile.worker_bridge import WorkerBridge
 from views.look.sizes import px
 from views.look.theme import Theme
 from views.widgets.basic import label
+from views.widgets.empty import Empty
 
 
 class WhatIf(QDialog):
@@ -52,8 +54,12 @@ class WhatIf(QDialog):
         self._filter = OptionsFilter(self)
         self._filter.setSourceModel(self.model)
         self.table = self._make_table()
-        column.addWidget(self.table, 1)
-        self._doc = label("Asking the worker for the options…", "muted", wrap=True, selectable=True)
+        self._waiting = Empty("clock", theme, "Asking the worker for the options…")
+        self._pages = QStackedWidget()
+        for page in (self._waiting, self.table):
+            self._pages.addWidget(page)
+        column.addWidget(self._pages, 1)
+        self._doc = label("", "muted", wrap=True, selectable=True)
         self._doc.setAlignment(Qt.AlignmentFlag.AlignTop)
         scroll = QScrollArea()
         scroll.setAccessibleName("Options, scrolled")
@@ -138,15 +144,16 @@ class WhatIf(QDialog):
     def _listed(self, event: OptionsListed) -> None:
         if event.id == self._id:
             self.model.set_options(event.options, dict(self._report.options))
+            self._pages.setCurrentWidget(self.table)
             self._doc.setText("Choose an option to read what it does; double-click its value to change it.")
             self.search.setFocus()
 
     def _failed(self, event: Failed) -> None:
         if event.id == self._id:
-            self._doc.setText(f"{event.message} {event.hint}".strip())
+            self._waiting.set_text(f"{event.message} {event.hint}".strip())
 
     def _died(self, event: WorkerDied) -> None:
-        self._doc.setText("The worker ended, so its options are not known. Close this and try again.")
+        self._waiting.set_text("The worker ended, so its options are not known. Close this and try again.")
 
     def _search(self, text: str) -> None:
         self._filter.set_text(text)

@@ -10,7 +10,7 @@ from views.charts.chart import Chart
 from views.look import format as fmt
 from views.look.theme import Theme, mix
 
-_LEAST_WIDTH, _WIDTH = 112, 190  # pixels of a column, which figures and stations share
+_LEAST_WIDTH, _WIDTH = 100, 190  # pixels of a column, which figures and stations share
 _FIGURE, _GAP, _STEPS = 56, 18, 62  # heights of a row of figures, of what is below all of them, of the stations
 
 
@@ -77,7 +77,10 @@ class LifecycleChart(Chart):
         self.setFixedHeight(round(height * self.enlarged))
 
     def _columns(self, width: float) -> int:
-        return max(1, min(len(headlines(self._graph)), int(width // _LEAST_WIDTH)))
+        """As many as fit, or as few as fill the same rows: none stands alone in its row."""
+        count = len(headlines(self._graph))
+        fitting = max(1, min(count, int(width // _LEAST_WIDTH)))
+        return -(-count // -(-count // fitting))
 
     def _rows(self, width: float) -> int:
         return -(-len(headlines(self._graph)) // self._columns(width))
