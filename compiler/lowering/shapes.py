@@ -143,7 +143,7 @@ def diagonal_scatter(scope: Scope, x: Lazy, source: Lazy, offset: int = 0, dim1:
         rest = tuple(i for d, i in enumerate(index) if d not in (first, second))
         apart = IndexValue(torch.int64, index[second] - index[first])
         here = op("eq", torch.bool, apart, const(offset, torch.int64))
-        return op("where", dtype, here, masked(source.load((*rest, along)), here), x.load(index))
+        return op("where", dtype, here, masked(cast(source.load((*rest, along)), dtype), here), x.load(index))
 
     return scope.pointwise((x, source), compute)
 

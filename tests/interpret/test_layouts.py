@@ -173,6 +173,9 @@ def test_pieces_put_back() -> None:
     check(lambda x, p: [x.select_scatter(p[:, 0], 1, 3), x.select_scatter(p[:, :, 5], 2, -1)], x, piece[:, [0] * 6])
     check(lambda x, p: [x[0].diagonal_scatter(p[:, 0, 0], d) for d in (4, -2)], x, piece)
     check(lambda x: x.diagonal_scatter(x[:, 0, :6] * 2, 1, 1, 2).sum((0, 1)), x)
+    for source in (piece[:, 0, 0].double() / 3, piece[:, 0, 0].long() + 5):
+        narrow = (x[0].half(), x[0].int(), x[0] > 0)
+        check(lambda x, i, b, s: [y.diagonal_scatter(s, -2).long() + (y == y) for y in (x, i, b)], *narrow, source)
 
 
 def test_other_resolutions() -> None:
