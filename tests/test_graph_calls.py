@@ -80,6 +80,30 @@ def test_a_call_with_inputs_elsewhere_goes_through_two_more(graphed: Graphed) ->
     assert sorted(route.route for route in regions[0].facts().routes) == ["patched", "patched", "static"]
 
 
+class Unmovable(AddressRecording):
+    """Holds every input where a library call reads it, which nobody can change."""
+
+    def movable(self, *_: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize("grads", [False, True])
+def test_what_is_copied_and_captured_twice_is_served_as_shortly(grads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = FakeRecorder(Unmovable)
+    own, regions = graphing_backend(monkeypatch, recorder)
+    call = torch.compile(lambda x: torch.relu(x) + 1, backend=own)
+    with torch.set_grad_enabled(grads):
+        for x in torch.randn(5, 4, 8):
+            torch.testing.assert_close(call(x.clone()), torch.relu(x) + 1)
+        _, recording = recorder.recordings
+        recording.run = lambda arguments: recording.written
+        entered = frames_of_ours(lambda: call(x))
+    again = ["captured.run"] if grads else []  # without gradients
+    copying = ["captured.run", *again, "signature.copy_from", "signature.copy_all"]
+    assert entered == ["direct.call", "fast_replay.call", *copying]
+    assert [route.route for route in regions[0].facts().routes] == ["copied"]
+
+
 def test_inputs_that_move_are_looked_at_before_parameters(graphed: Graphed) -> None:
     own, regions, recorder = graphed
     model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(3))).eval()

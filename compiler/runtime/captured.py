@@ -109,12 +109,14 @@ class CapturedGraph:
 
     def run(self, inputs: list[Any], mutated: frozenset[int], stream: int) -> None:
         """Submit it to the current stream, ``stream``; the inputs in ``mutated`` are written to."""
-        if not self.copied:
-            self.recorded.replay(stream)
+        if self.copied and torch.is_grad_enabled():  # to enter no_grad takes as long as a copy does
+            with torch.no_grad():
+                self.run(inputs, mutated, stream)
             return
-        with torch.no_grad():
+        if self.copied:
             self.copies.copy_from(inputs)
-            self.recorded.replay(stream)
+        self.recorded.replay(stream)
+        if self.copied and mutated:
             self.copies.copy_back(inputs, mutated)
 
     def routes(self, static: frozenset[int], uses: Sequence[InputUse]) -> list[InputRoute]:

@@ -52,14 +52,14 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
             moved = not same_addresses(inputs, addresses, direct)
             if moved and not graph.takes(inputs, same_addresses):
                 return None
-            if len(handed_out) == 1 and number in handed_out:
-                if count() != own_count:
-                    return None
-            elif pool.held_by(number):
+            if number < pool.newest and pool.held_by(number):
+                return None
+            if number not in handed_out:
+                pool.hand_out(number, outputs)
+            elif count() != own_count:
                 return None
             if moved and not graph.follow(inputs):
                 return None
-            handed_out[number] = outputs
             if stream != pool.stream_handle:
                 pool.follow(graph.device)
             if copied:
@@ -68,7 +68,7 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
                 replay(stream)
             graph.replays += 1
             graph.held = 0
-            made = outputs.handed_out
-            return results(inputs) if made is None else [tensor.data for tensor in made]
+            fresh = outputs.fresh
+            return results(inputs) if fresh is None else [tensor.data for tensor in fresh]
 
     return call

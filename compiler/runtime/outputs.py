@@ -67,10 +67,10 @@ class OutputPlan:
     Attributes:
         saved: positions of the outputs that are saved for a backward and do not go to the user.
         count: how often the graph's memory is held, in a form of its own; ``own_count`` while nobody else holds it.
-        handed_out: where new tensors on the memory of these are all that a call returns, these; else None.
+        fresh: where new tensors on the memory of these are all that a call returns, these; else None.
     """
 
-    handed_out: list[Tensor] | None
+    fresh: list[Tensor] | None
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class OutputPlan:
         ]
         in_order = all(isinstance(step, Owned) and step.slot == at for at, step in enumerate(self.steps))
         self._plain = in_order and not self._apart and not self._lasting
-        self.handed_out = self._owned if self._plain and not groups and not self._from_inference else None
+        self.fresh = self._owned if self._plain and not groups and not self._from_inference else None
 
     def _is_saved(self, slot: int) -> bool:
         return not self.saved.isdisjoint(self._positions[slot])

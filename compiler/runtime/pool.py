@@ -152,6 +152,7 @@ class GraphPool:
     Attributes:
         lock: held while a graph is looked for, captured or submitted.
         handed_out: graphs that ran and whose outputs may still be held, by their place in the order of captures.
+        newest: none of those was captured later.
         stream_handle: of the stream that the last one ran on.
     """
 
@@ -160,6 +161,7 @@ class GraphPool:
         self.lock = threading.Lock()
         self._captured = 0
         self.handed_out: dict[int, OutputPlan] = {}
+        self.newest = 0
         self._stream: Any = None
         self.stream_handle: int | None = None
         self._raw_stream = self.recorder.raw_stream
@@ -171,8 +173,13 @@ class GraphPool:
 
     def begin(self, number: int, outputs: OutputPlan, device: torch.device) -> int:
         """The graph ``number`` runs now and its caller gets the outputs. The handle of the stream that it runs on."""
-        self.handed_out[number] = outputs
+        self.hand_out(number, outputs)
         return self.follow(device)
+
+    def hand_out(self, number: int, outputs: OutputPlan) -> None:
+        """Somebody gets the outputs of the graph ``number``."""
+        self.handed_out[number] = outputs
+        self.newest = max(self.newest, number)
 
     def held_by(self, number: int) -> list[OutputPlan]:
         """The outputs that keep the graph ``number`` from running: its own or later graphs', still held by someone."""
@@ -184,6 +191,7 @@ class GraphPool:
                 del self.handed_out[later]
             else:
                 held.append(outputs)
+        self.newest = max(self.handed_out, default=0)
         return held
 
     def follow(self, device: torch.device) -> int:
