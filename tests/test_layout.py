@@ -215,6 +215,19 @@ def test_deterministic() -> None:
     assert layout_region(region).to_bytes() == layout_region(copy.deepcopy(region)).to_bytes()
 
 
+def test_a_longer_label_moves_only_what_is_beside_it() -> None:
+    """Rows are ordered by the graph alone: a wider box turns none around, with all that hangs on it."""
+    region = backward_region(300)
+    before = layout_region(region).node_rect[:, 0]
+    calls = [place for place, node in enumerate(region.nodes) if node.kind is NodeKind.CALL]
+    for place in calls[::12]:
+        changed = copy.deepcopy(region)
+        changed.nodes[place].outputs[0].shape[:] = [8, 1024, 1024, 1024, 1024, 768]
+        moved = np.abs(layout_region(changed).node_rect[:, 0] - before)
+        assert moved.max() < 260.0, region.nodes[place].name
+        assert (moved > 60.0).mean() < 0.04, region.nodes[place].name
+
+
 def test_stable_under_a_small_change() -> None:
     region = transformer_region(700)
     before = layout_region(region)

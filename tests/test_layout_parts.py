@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.layout.graph_layout import NodeStyle
+from app.layout.items import Items, Link, Spacing
 from app.layout.labels import dtype_text, node_size, op_label, shape_text
-from app.layout.layered import Items, Link, Spacing, arrange
+from app.layout.layered import arrange
 from app.layout.placement import place_in_order
 from app.layout.ranks import rank_items, topological_order
 from compiler.report import Node, NodeKind, TensorInfo

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from app.layout import GraphLayout, LayoutCancelled, layout_region
-from app.layout.layered import Items, Link, Spacing, arrange
+from app.layout.items import Items, Link, Spacing
+from app.layout.layered import arrange
 from app.layout.series import arrange_in_series
 from compiler.report import Region
 from tests.fake_reports import backward_region, transformer_region

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.layout.graph_layout import IntArray
+from app.layout.items import Items, Link, Spacing
 from app.layout.labels import SHAPE_PX, TITLE_HEIGHT, Size
-from app.layout.layered import Items, Link, Spacing
 from app.layout.module_tree import Entry, Exit, Inner, Line
 from app.layout.ranks import Cancelled, rank_items, topological_order
 from app.layout.series import Parts, arrange_in_series

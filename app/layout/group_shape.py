@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from app.layout.graph_layout import FloatArray
+from app.layout.items import Items, Link, Spacing
 from app.layout.labels import TITLE_HEIGHT, Size
-from app.layout.layered import Items, Link, Spacing, arrange
+from app.layout.layered import arrange
 from app.layout.ranks import Cancelled, rank_items
 
 INNER_STUB = Size(88.0, 18.0)  # one width for all, so that groups which differ in names only share a shape

@@ -1,17 +1,21 @@
-"""One level of the layout: items with ranks become rows, rows are ordered by barycenters, placed and routed."""
+"""One level of the layout: items with ranks become rows, rows are ordered by barycenters, placed and routed.
+
+The order goes by the graph alone: all boxes are as wide as each other while it is looked for. A longer label then moves
+what is beside it, and never turns a row around, which would move all that hangs on that row.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.layout.items import Arrangement, Items, Link, Spacing
 from app.layout.placement import place_in_order
 from app.layout.ranks import Cancelled, poll
+from app.layout.routing import Router
 
 _PORT_SPACING = 14.0  # between edges that arrive at one item
 _WEIGHT_ITEM, _WEIGHT_MIXED, _WEIGHT_DUMMY = 1.0, 2.0, 8.0  # long edges want to be straight most
@@ -19,6 +23,7 @@ _WEIGHT_ALONE = 0.1
 _WEIGHT_CHAIN = 64.0  # an item's only producer whose only consumer it is
 _WEIGHT_PINNED = 1e9
 _AXIS_SHARE = 0.15  # how much joins lean to the middle; without it, equal lopsided layers add up
+_ORDER_WIDTH = 100.0  # of every box while rows are ordered
 _EDGE_SHARE = 0.6  # of the distance between boxes, between two edges
 _STEEPEST = 0.12  # a gap grows with the widest move across it, so that curves do not lie flat
 _STRAIGHT_SHARE = 0.6  # of the distance between rows where all edges go straight down
@@ -26,67 +31,6 @@ _WIDEST_GAP = 110.0
 
 
 Neighbour = tuple[int, float, float]  # item, where it wants this one relative to itself, weight
-
-
-class Link(NamedTuple):
-    """An edge between two items; offsets are from an item's centre. ``in_offset`` None: wherever there is room."""
-
-    source: int
-    target: int
-    out_offset: float = 0.0
-    in_offset: float | None = None
-
-
-@dataclass
-class Items:
-    """The boxes to arrange. ``low`` ones sit at the bottom of their row, near their consumers.
-
-    ``head`` is the width of a box's top side, where edges without a fixed port arrive. ``aside`` boxes never keep
-    their producer's column: they only say where a value goes.
-    """
-
-    width: list[float] = field(default_factory=list)
-    height: list[float] = field(default_factory=list)
-    rank: list[int] = field(default_factory=list)
-    low: list[bool] = field(default_factory=list)
-    head: list[float] = field(default_factory=list)
-    aside: list[bool] = field(default_factory=list)
-
-    def add(
-        self,
-        width: float,
-        height: float,
-        rank: int,
-        low: bool = False,
-        head: float | None = None,
-        aside: bool = False,
-    ) -> int:
-        """Appends an item and returns its index."""
-        self.width.append(width)
-        self.height.append(height)
-        self.rank.append(rank)
-        self.low.append(low)
-        self.aside.append(aside)
-        self.head.append(width if head is None else head)
-        return len(self.rank) - 1
-
-
-@dataclass(frozen=True)
-class Spacing:
-    """Least distances between boxes, in pixels at scale 1."""
-
-    across: float
-    down: float
-
-
-@dataclass(frozen=True)
-class Arrangement:
-    """Centres and tops of the items, the pieces of all edges, and each link's pieces from source to target."""
-
-    x: list[float]
-    top: list[float]
-    pieces: NDArray[np.float64]  # (pieces, 4)
-    link_pieces: list[list[int]]
 
 
 def arrange(
@@ -101,11 +45,37 @@ def arrange(
     Raises:
         LayoutCancelled: ``cancelled`` returned True.
     """
+    ordered = _Graph(*_alike(items, links), pinned)
+    poll(cancelled)
+    ordered.order(spacing, cancelled)
+    poll(cancelled)
     graph = _Graph(items, links, pinned)
     poll(cancelled)
-    graph.sweep_all(spacing, cancelled)
+    graph.place(ordered, spacing, cancelled)
     poll(cancelled)
     return graph.route(spacing, cancelled)
+
+
+def _alike(items: Items, links: Sequence[Link]) -> tuple[Items, list[Link]]:
+    """The same graph with boxes of one width, their ports evenly apart."""
+    out_ports: dict[int, set[float]] = {}
+    in_ports: dict[int, set[float]] = {}
+    for source, target, out_offset, in_offset in links:
+        out_ports.setdefault(source, set()).add(out_offset)
+        if in_offset is not None:
+            in_ports.setdefault(target, set()).add(in_offset)
+    leave = {item: _evenly(ports) for item, ports in out_ports.items()}
+    arrive = {item: _evenly(ports) for item, ports in in_ports.items()}
+    made = [
+        Link(source, target, leave[source][out], None if into is None else arrive[target][into])
+        for source, target, out, into in links
+    ]
+    return replace(items, width=[_ORDER_WIDTH if width else 0.0 for width in items.width]), made
+
+
+def _evenly(ports: set[float]) -> dict[float, float]:
+    step = _ORDER_WIDTH / (len(ports) + 1)
+    return {port: step * (place + 1) - _ORDER_WIDTH / 2 for place, port in enumerate(sorted(ports))}
 
 
 class _Graph:
@@ -154,8 +124,8 @@ class _Graph:
         above[target].append((chain[length - 1], -arrive, _WEIGHT_MIXED))
         below[chain[length - 1]].append((target, arrive, _WEIGHT_MIXED))
 
-    def sweep_all(self, spacing: Spacing, cancelled: Cancelled | None) -> None:
-        """Orders and places every row: down and up by neighbours on one side, then balanced between both."""
+    def order(self, spacing: Spacing, cancelled: Cancelled | None) -> None:
+        """Orders every row: down and up by neighbours on one side."""
         for row in range(len(self.layers)):
             self._pack(row, spacing)
         down, up = range(len(self.layers)), range(len(self.layers) - 1, -1, -1)
@@ -166,6 +136,14 @@ class _Graph:
         poll(cancelled)
         above, below = self._leading()
         self._sweep(up, _either(below, above), True, spacing, cancelled)
+
+    def place(self, ordered: _Graph, spacing: Spacing, cancelled: Cancelled | None) -> None:
+        """Places every row in the order that the same graph has: by what is above, then balanced between both sides."""
+        self.layers, self.x = ordered.layers, ordered.x
+        for row in range(len(self.layers)):
+            self._measure(row, spacing)
+        down, up = range(len(self.layers)), range(len(self.layers) - 1, -1, -1)
+        above, below = self._leading()
         self._sweep(down, _either(above, below), False, spacing, cancelled)
         both = self._pinning([up_ + down_ for up_, down_ in zip(above, below, strict=True)])
         self._sweep(up, both, False, spacing, cancelled)
@@ -381,7 +359,7 @@ class _Graph:
         poll(cancelled)
         ports = self._arrival_ports()
         poll(cancelled)
-        router = _Router(x, tops, items.height, rank, row_top, row_bottom)
+        router = Router(x, tops, items.height, rank, row_top, row_bottom)
         link_pieces: list[list[int]] = []
         for i, link in enumerate(self.links):
             if not i % 1024:
@@ -440,65 +418,3 @@ class _Graph:
 def _either(first: list[list[Neighbour]], second: list[list[Neighbour]]) -> list[list[Neighbour]]:
     """Each item's neighbours on the first side, or on the second if it has none there."""
     return [a or b for a, b in zip(first, second, strict=True)]
-
-
-class _Router:
-    """Makes pieces, once for every stretch that several links share."""
-
-    def __init__(
-        self,
-        x: list[float],
-        top: list[float],
-        height: list[float],
-        rank: list[int],
-        row_top: list[float],
-        row_bottom: list[float],
-    ) -> None:
-        self.x, self.top, self.height, self.rank = x, top, height, rank
-        self.row_top, self.row_bottom = row_top, row_bottom
-        self.pieces: list[tuple[float, float, float, float]] = []
-        self._leaving: dict[tuple[int, float], list[list[int]]] = {}
-
-    def link(self, link: Link, chain: list[int], arrive: float) -> list[int]:
-        """The pieces of one link: down its chain as far as it goes, then over to the target."""
-        source, target, out_offset, _ = link
-        row = self.rank[target]
-        if self.top[target] < self.row_top[row] - 0.5:  # raised to its producer
-            return [
-                self._add(self.x[source] + out_offset, self.top[source] + self.height[source], arrive, self.top[target])
-            ]
-        length = max(self.rank[target] - self.rank[source] - 1, 0)
-        leaving = self._leaving.setdefault((source, out_offset), [])
-        if not leaving:
-            leaving.append(self._exit(source, out_offset))
-        while len(leaving) <= length:
-            leaving.append([*leaving[-1], *self._step(source, out_offset, chain, len(leaving))])
-        start = self.x[chain[length - 1]] if length else self.x[source] + out_offset
-        pieces = [*leaving[length], self._add(start, self.row_bottom[row - 1], arrive, self.row_top[row])]
-        if self.top[target] > self.row_top[row] + 0.5:
-            pieces.append(self._add(arrive, self.row_top[row], arrive, self.top[target]))
-        return pieces
-
-    def _exit(self, source: int, out_offset: float) -> list[int]:
-        """From an item's bottom straight to the bottom of its row, if the row is higher than the item."""
-        bottom, row_bottom = self.top[source] + self.height[source], self.row_bottom[self.rank[source]]
-        if row_bottom <= bottom + 0.5:
-            return []
-        x = self.x[source] + out_offset
-        return [self._add(x, bottom, x, row_bottom)]
-
-    def _step(self, source: int, out_offset: float, chain: list[int], number: int) -> list[int]:
-        """From the row above a chain's dummy ``number`` (1 is the first) through the dummy's row."""
-        dummy = chain[number - 1]
-        start = self.x[chain[number - 2]] if number > 1 else self.x[source] + out_offset
-        row, x = self.rank[dummy], self.x[dummy]
-        if start == x:
-            return [self._add(x, self.row_bottom[row - 1], x, self.row_bottom[row])]
-        pieces = [self._add(start, self.row_bottom[row - 1], x, self.row_top[row])]
-        if self.row_bottom[row] > self.row_top[row]:
-            pieces.append(self._add(x, self.row_top[row], x, self.row_bottom[row]))
-        return pieces
-
-    def _add(self, x0: float, y0: float, x1: float, y1: float) -> int:
-        self.pieces.append((x0, y0, x1, y1))
-        return len(self.pieces) - 1

@@ -8,8 +8,8 @@ import numpy as np
 
 from app.layout.graph_layout import FloatArray, GraphLayout
 from app.layout.group_shape import INNER_STUB
+from app.layout.items import Arrangement, Items, Link, Spacing
 from app.layout.labels import stub_size
-from app.layout.layered import Arrangement, Items, Link, Spacing
 from app.layout.memory import paused_collector
 from app.layout.nets import Net, Nets, plan_nets
 from app.layout.ranks import Cancelled, poll, polled

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.layout.layered import Arrangement, Items, Link, Spacing, arrange
+from app.layout.items import Arrangement, Items, Link, Spacing
+from app.layout.layered import arrange
 from app.layout.ranks import Cancelled, poll, polled
 
 _FEWEST_TARGETS = 2  # of a joint: cutting plain chains would win nothing

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.layout.layered import Items, Link, Spacing, arrange
+from app.layout.items import Items, Link, Spacing
+from app.layout.layered import arrange
 from app.layout.ranks import Cancelled, topological_order
 from compiler.report import GraphNode, GraphNodeKind
 
