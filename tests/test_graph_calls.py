@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -169,3 +170,29 @@ def test_a_parameter_that_moved_under_its_name_is_read_where_it_is(graphed: Grap
             model[0].weight.data = other
             torch.testing.assert_close(call(x), model(x))
             torch.testing.assert_close(call(x), model(x))
+
+
+def test_threads_whose_inputs_move_get_their_own_results(graphed: Graphed) -> None:
+    own, regions, _ = graphed
+    interval = sys.getswitchinterval()
+    call = torch.compile(lambda x: torch.relu(x) * 2 + 1, backend=own)
+    for _ in range(3):
+        call(torch.randn(4, 8))
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        for x in torch.randn(400, 4, 8, generator=torch.Generator().manual_seed(seed)):
+            if not torch.equal(call(x), torch.relu(x) * 2 + 1):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+    assert regions[0].replays
