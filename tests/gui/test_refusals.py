@@ -9,15 +9,28 @@ from PySide6.QtWidgets import QApplication, QLabel, QToolTip
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
-from compiler.report import Refusal, RefusalRule, Report
+from compiler.report import (
+    ExternCall,
+    ExternReason,
+    Group,
+    GroupKind,
+    Node,
+    NodeKind,
+    Refusal,
+    RefusalRule,
+    Region,
+    Report,
+)
 from tests.fake_reports import transformer_report
+from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow
 from tests.gui.test_window import show
 from views.canvas.camera import Camera
 from views.look import format as fmt
 from views.main_window import MainWindow
-from views.refusals.index import RefusalIndex, lost_text, refusal_text
+from views.refusals.index import RefusalIndex, lost_text, refusal_text, unrecorded_text
 from views.refusals.model import RefusalsModel
+from views.selection.index import RegionIndex
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -47,6 +60,28 @@ def edge_between_units(window: MainWindow) -> tuple[QPoint, str, str]:
     raise AssertionError("no edge between two units is drawn straight")
 
 
+def test_units_apart_have_the_reason_that_any_two_of_their_nodes_have() -> None:
+    nodes = [
+        Node("x", NodeKind.CALL, "aten.relu.default", []), Node("y", NodeKind.CALL, "aten.view.default", ["x"]),
+        Node("z", NodeKind.CALL, "aten.mm.default", ["y"]), Node("w", NodeKind.CALL, "aten.tanh.default", ["x"]),
+    ]  # fmt: skip
+    groups = [Group("group0", GroupKind.POINTWISE, ["x"], "", ""), Group("group2", GroupKind.POINTWISE, ["w"], "", "")]
+    call = ExternCall("ext_mm", ["y", "z"], "aten.mm.default", ExternReason.LIBRARY_IS_FASTER)
+    region = Region("region_0", "inference", nodes, groups, [call])
+    report = lab_report(60)
+    found = RegionIndex(report, region).neighbours(["x"])
+    assert [(n.unit, n.refusal) for n in found] == [("ext_mm", None), ("group2", None)]
+    assert RegionIndex(report, region).has_call(["x", "y"])
+    assert not RegionIndex(report, region).has_call(["x", "w"])
+    assert (unrecorded_text(True), unrecorded_text(False)) == (
+        "One of them is an extern call.", "The compiler recorded no reason."
+    )  # fmt: skip
+    region.refusals = [Refusal("x", "z", RefusalRule.EXTERN, "aten.mm.default is a library call", 8)]
+    (first, second) = RegionIndex(report, region).neighbours(["x"])
+    assert first.refusal is region.refusals[0], "the edge goes to y, the refusal is of z in the same call"
+    assert second.refusal is None
+
+
 def test_hovering_an_edge_says_why_its_ends_are_apart(make_window: MakeWindow, qtbot: QtBot, report: Report) -> None:
     window = make_window(worker=False)
     report.regions[0].refusals = []
@@ -55,7 +90,7 @@ def test_hovering_an_edge_says_why_its_ends_are_apart(make_window: MakeWindow, q
     at, a, b = edge_between_units(window)
     tip = QHelpEvent(QEvent.Type.ToolTip, at, canvas.viewport().mapToGlobal(at))
     QApplication.sendEvent(canvas.viewport(), tip)
-    assert "the compiler recorded no reason" in QToolTip.text()
+    assert "Kept apart: One of them is an extern call." in QToolTip.text(), "which no refusal need tell"
     report.regions[0].refusals = [Refusal(a, b, RefusalRule.DOMAIN_MISMATCH, "iteration spaces 6 and 7", 2_500_000)]
     show(qtbot, window, report)
     at, *_ = edge_between_units(window)

@@ -9,7 +9,7 @@ from compiler.report import Node
 from views.canvas.module_scene import ModuleScene
 from views.canvas.scene import Scene
 from views.look import format as fmt
-from views.refusals.index import lost_text, refusal_text
+from views.refusals.index import lost_text, refusal_text, unrecorded_text
 
 _MOST_LISTED = 6  # tensors of a bundled edge
 
@@ -48,7 +48,8 @@ def edge_tip(scene: Scene, edge: int) -> str:
     head = f"{_strong(units)} &nbsp;{escape(scene.edge_label(int(scene.layout.edges[edge, 0])))}"
     refusal = scene.refusals.between(a, b)
     if refusal is None:
-        return _rich([head, "Kept apart; the compiler recorded no reason."])
+        has_call = not scene.calls.keys().isdisjoint((scene.unit_of[a], scene.unit_of[b]))
+        return _rich([head, f"Kept apart: {unrecorded_text(has_call)}"])
     lines = [head, f"Kept apart: {escape(refusal_text(refusal))}", escape(lost_text(refusal))]
     return _rich([line for line in lines if line])
 

@@ -19,7 +19,7 @@ from compiler.report import CudaGraph, ExternCall, Group, Node, SourceLine, Tens
 from views.inspector.table import AROUND, Table
 from views.look import format as fmt
 from views.look.theme import Theme
-from views.refusals.index import lost_text, refusal_text
+from views.refusals.index import lost_text, refusal_text, unrecorded, unrecorded_text
 from views.selection.index import RegionIndex, Unit
 from views.widgets.basic import ElidedLabel, as_panel, label, line
 
@@ -318,7 +318,7 @@ def pair_page(index: RegionIndex, nodes: Iterable[str], theme: Theme) -> Page:
     refusal = index.refusals.between(names[0], names[-1])
     page.heading("Why these are apart")
     if refusal is None:
-        page.text("The compiler recorded no reason.")
+        page.text(unrecorded_text(index.has_call(names)))
     else:
         page.text(refusal_text(refusal))
         if lost := lost_text(refusal):
@@ -409,9 +409,10 @@ def _neighbours(page: Page, index: RegionIndex, nodes: list[str]) -> None:
     rows: list[tuple[str, ...]] = []
     for neighbour in found:
         refusal = neighbour.refusal
-        why = "no reason recorded"
-        if refusal is not None:
-            why = f"{fmt.REFUSAL_RULES[refusal.rule]}: {refusal.detail}" if refusal.detail else refusal.rule.value
+        if refusal is None:
+            why = unrecorded(index.has_call((neighbour.inside, neighbour.outside)))
+        else:
+            why = ": ".join(filter(None, (fmt.REFUSAL_RULES[refusal.rule], refusal.detail)))
         rows.append((neighbour.unit, why))
     page.table("Not fused with", ("Unit", "Why"), rows).chosen.connect(page.unit_chosen)
 

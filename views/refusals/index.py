@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from compiler.report import Refusal, Region
+from compiler.report import Refusal, RefusalRule, Region
 from views.look import format as fmt
 
 
@@ -37,9 +37,21 @@ class RefusalIndex:
 
 def refusal_text(refusal: Refusal) -> str:
     """A refusal's rule and numbers as one sentence."""
-    why = fmt.REFUSAL_RULES[refusal.rule]
-    detail = f" ({refusal.detail})" if refusal.detail else ""
-    return f"{why[:1].upper()}{why[1:]}{detail}."
+    return _sentence(fmt.REFUSAL_RULES[refusal.rule] + (f" ({refusal.detail})" if refusal.detail else ""))
+
+
+def unrecorded(has_call: bool) -> str:
+    """Why two units are apart of which no refusal tells: a library call needs none, for it cannot be fused."""
+    return fmt.REFUSAL_RULES[RefusalRule.EXTERN if has_call else RefusalRule.NO_REASON_RECORDED]
+
+
+def unrecorded_text(has_call: bool) -> str:
+    """The same as a sentence."""
+    return _sentence(unrecorded(has_call))
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def lost_text(refusal: Refusal) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -110,6 +111,10 @@ class RegionIndex:
         units = self.units_of.get(node)
         return units[0] if units else ""
 
+    def has_call(self, nodes: Iterable[str]) -> bool:
+        """Whether an extern call computes any of ``nodes``."""
+        return any(isinstance(self.units.get(self.unit_of(node)), ExternCall) for node in nodes)
+
     def kernel_of(self, unit: str) -> Kernel | None:
         """The kernel of a group; None for extern calls and unknown names."""
         found = self.units.get(unit)
@@ -125,7 +130,7 @@ class RegionIndex:
                 unit = self.unit_of(other)
                 if other in inside or not unit:
                     continue
-                refusal = self.refusals.of_nodes(name, other)
+                refusal = self.refusals.between(name, other)
                 if unit not in best or (best[unit].refusal is None and refusal is not None):
                     best[unit] = Neighbour(name, other, unit, refusal)
         return sorted(best.values(), key=lambda n: (n.refusal is None, -(n.refusal.bytes_lost if n.refusal else 0)))
