@@ -21,6 +21,7 @@ from views.tables.data_table import Column, DataTable, Record
 from views.widgets.basic import as_panel, label
 from views.widgets.empty import Empty
 
+_ROOF, _SHARE = 2, 3  # columns
 _TABLE, _WIDE_TABLE = 352, 520  # pixels of the table in a narrow panel, and in a wide one
 
 
@@ -29,6 +30,7 @@ class _Made:
     cloud: Cloud
     target: Target
     text: str
+    points: list[Point]
     records: list[Record]
 
 
@@ -90,6 +92,8 @@ class RooflinePanel(QWidget):
         self._facts.setVisible(found)
         self._empty.set_text(made.text)
         self._empty.setVisible(not found)
+        measured = any(point.time.measured for point in made.points)
+        self.table.show_columns({_ROOF: measured, _SHARE: measured})  # else every time is its roof
         self.table.set_records(made.records)
 
     def show_unit(self, unit: str) -> None:
@@ -107,7 +111,7 @@ def _make(index: RegionIndex) -> _Made:
     if index.kept is not None:
         hidden = hidden_text(len(index.points) - len(found), len(index.points), "unit")
         text = f"{hidden} {text}" if found or not index.points else hidden
-    return _Made(cloud(found, index.group_colors), target, text, records)
+    return _Made(cloud(found, index.group_colors), target, text, found, records)
 
 
 def facts_text(points: list[Point], gpu: str) -> str:

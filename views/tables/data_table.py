@@ -92,6 +92,14 @@ class DataTable(QTableView):
         super().resizeEvent(event)
         self.share_room()
 
+    def show_columns(self, shown: dict[int, bool]) -> None:
+        """Show columns that have figures, and hide those that would be all dashes."""
+        changed = [section for section, on in shown.items() if self.isColumnHidden(section) == on]
+        for section in changed:
+            self.setColumnHidden(section, not shown[section])
+        if changed:
+            self.share_room()
+
     def share_room(self) -> None:
         """Give the columns in sight their widths, unless the user has."""
         if self._is_arranged:

@@ -69,7 +69,7 @@ class UnitsPanel(QWidget):
         self.filter.textChanged.connect(self._explain_none)
         self._explain_none()
         self.table.sortByColumn(0, Qt.SortOrder.AscendingOrder)
-        self.table.setColumnHidden(_ERROR, True)
+        self.table.show_columns({_ERROR: False, _WASTED: False})
         column.addWidget(self.table, 1)
         self.filter.textChanged.connect(self.table.set_filter)
         self.table.moved.connect(self.unit_chosen)
@@ -84,7 +84,7 @@ class UnitsPanel(QWidget):
         """Show the units of another region; where they were measured, those first that waste most."""
         self._index = index
         self._explain_none()
-        measured = index is not None and any(point.time.measured for point in index.points.values())
+        measured = index is not None and _is_measured(index)
         self._fill()
         if measured != self._by_waste:
             self._by_waste = measured
@@ -132,9 +132,7 @@ class UnitsPanel(QWidget):
             self.table.set_records([])
             return
         self.table.index_shown = index
-        if self.table.isColumnHidden(_ERROR) == bool(index.errors):
-            self.table.setColumnHidden(_ERROR, not index.errors)
-            self.table.share_room()
+        self.table.show_columns({_ERROR: bool(index.errors), _WASTED: _is_measured(index)})
         if len(index.schedule) <= _AT_ONCE:
             self._show(index, _records(index, theme))
             return
@@ -170,6 +168,10 @@ def _csv_rows(records: list[Record], index: RegionIndex) -> Iterator[tuple[objec
         errors = (check.error, check.eager_error) if check is not None else (None, None)
         figures = (time_us, measured, wasted_us, unit.estimated_bytes, unit.estimated_flops, *errors)
         yield (unit.order, unit.name, record.values[-1], kernel, *figures)
+
+
+def _is_measured(index: RegionIndex) -> bool:
+    return any(point.time.measured for point in index.points.values())
 
 
 def _records(index: RegionIndex, theme: Theme) -> list[Record]:
