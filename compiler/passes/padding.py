@@ -4,6 +4,9 @@ The zeros are written by whichever kernel makes the operand, where one of ours d
 copied at every call, so that a weight that was changed in place is seen. Readers of the result read it where it lies,
 between its padding; only a reader outside gets a copy without. Whether it is faster is measured on the GPU compiled
 for, else estimated.
+
+Of sizes known only at run time none is padded, and what is faster is judged by those of the example. Where the strides
+that readers get could be told only by a guard on such a size, the graph stays as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import torch
 from compiler.lowering.extern import certainly_extern, mutated_arguments
 from compiler.lowering.graph import is_view
 from compiler.lowering.registry import rule_for
+from compiler.lowering.symbols import SizeAsked, example, no_new_guards
 from compiler.passes.products import (
     LEAST_US,
     PRODUCTS,
@@ -27,7 +31,7 @@ from compiler.passes.products import (
     estimated,
     padding_of,
 )
-from compiler.passes.restriding import Restriding, is_static
+from compiler.passes.restriding import Restriding
 from compiler.report import Target
 
 aten = torch.ops.aten
@@ -41,11 +45,17 @@ def pad_products(graph: torch.fx.GraphModule, target: Target, measure: Measure |
     ``measure`` times both ways on this machine's GPU; None from it, or none, leaves the choice to the estimate. What
     was chosen is in a product's ``meta["padding"]``, padded or not. Outputs keep the strides that they had.
     """
-    choices = _choices(graph, target, measure) if is_static(graph) else {}
+    choices = _choices(graph, target, measure)
     for node, choice in choices.items():
         node.meta["padding"] = reason(product_of(node), choice)
     padded = {node: choice.padding for node, choice in choices.items() if choice.pads}
-    return _Padded(graph, padded).run() if padded else graph
+    try:
+        with no_new_guards(graph.graph):
+            return _Padded(graph, padded).run() if padded else graph
+    except SizeAsked:
+        for node in padded:
+            del node.meta["padding"]
+        return graph
 
 
 def _choices(graph: torch.fx.GraphModule, target: Target, measure: Measure | None) -> dict[torch.fx.Node, Choice]:
@@ -69,7 +79,11 @@ def product_of(node: torch.fx.Node) -> Product:
     """The product that a call of mm, addmm or bmm makes."""
     a, b = operands_of(node)
     value = node.meta["val"]
-    return Product(value.dtype, value.device, _operand(a), _operand(b), _is_made(a), _is_made(b), _leaves(node))
+    m, k = a.meta["val"].shape[-2:]
+    k_of_b, n = b.meta["val"].shape[-2:]
+    known = {"m": isinstance(m, int), "k": isinstance(k, int) or isinstance(k_of_b, int), "n": isinstance(n, int)}
+    fixed = frozenset(name for name, is_known in known.items() if is_known)
+    return Product(value.dtype, value.device, _operand(a), _operand(b), fixed, _is_made(a), _is_made(b), _leaves(node))
 
 
 def operands_of(node: torch.fx.Node) -> tuple[torch.fx.Node, torch.fx.Node]:
@@ -82,7 +96,7 @@ def operands_of(node: torch.fx.Node) -> tuple[torch.fx.Node, torch.fx.Node]:
 
 def _operand(node: torch.fx.Node) -> Operand:
     value = node.meta["val"]
-    return Operand(tuple(value.shape), tuple(value.stride()))
+    return Operand(tuple(map(example, value.shape)), tuple(map(example, value.stride())))
 
 
 def _is_made(node: torch.fx.Node) -> bool:
@@ -174,7 +188,7 @@ class _Padded(Restriding):
         root = value
         while is_view(root) and root.all_input_nodes:
             root = root.all_input_nodes[0]
-        key = root, tensor.shape, tensor.stride(), tensor.storage_offset(), rows, columns
+        key = root, str((tensor.shape, tensor.stride(), tensor.storage_offset())), rows, columns
         if key not in self._known:
             self._known[key] = self.call(aten.constant_pad_nd.default, (value, [0, columns, 0, rows]), origin)
         return self._known[key]

@@ -49,7 +49,8 @@ class Operand:
 
 @dataclass(frozen=True)
 class Product:
-    """``a @ b``, and what each side costs to pad.
+    """``a @ b``, and what each side costs to pad. Sizes known only at run time are as in the example that was captured;
+    ``fixed`` names the others among "m", "k" and "n".
 
     ``free_a`` and ``free_b``: a kernel of ours makes the operand, and can as well write it padded. ``copied``: the
     result has to be copied out of its padding for a reader outside.
@@ -59,6 +60,7 @@ class Product:
     device: torch.device
     a: Operand
     b: Operand
+    fixed: frozenset[str]
     free_a: bool
     free_b: bool
     copied: bool
@@ -109,7 +111,7 @@ def padding_of(product: Product) -> Padding:
     contiguous = {"n", "m" if product.a.by_columns else "k", "k" if product.b.by_columns else "n"}
 
     def missing(name: str, size: int) -> int:
-        return -size % unit if name in contiguous and size > 1 else 0
+        return -size % unit if name in contiguous & product.fixed and size > 1 else 0
 
     return Padding(missing("m", m), missing("k", k), missing("n", n))
 

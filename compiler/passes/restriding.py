@@ -145,9 +145,10 @@ class Restriding:
         source = node.args[0]
         assert isinstance(source, torch.fx.Node)
         assert self.mode is not None
+        size = pytree.tree_map_only(torch.fx.Node, lambda n: n.meta["val"], node.args[1])
         try:
             with self.mode:
-                replaced[source].meta["val"].view(node.args[1])
+                replaced[source].meta["val"].view(size)
         except (RuntimeError, ValueError):
             return False
         return True

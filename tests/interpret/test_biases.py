@@ -100,7 +100,7 @@ def test_a_trial_runs_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(product_trials, "_microseconds", run_once)
     a, b = Operand((8, 16), (16, 1)), Operand((16, 24), (1, 16))
-    product = Product(torch.float32, torch.device("cpu"), a, b, False, False, False)
+    product = Product(torch.float32, torch.device("cpu"), a, b, frozenset("mkn"), False, False, False)
     assert product_trials._bias_times(product, resolve("h200")) == (1.0, 2.0)
     assert [result.shape for result in results] == [(8, 24), (8, 24)]
     assert product_trials.time_bias(product, resolve("h200")) is None

@@ -8,13 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from compiler.backend import executable_of
+from compiler.backend import Session, executable_of, fusescope
 from compiler.ir import Extern
 from compiler.kernel_library import KernelLibrary
 from compiler.passes.padding import pad_products
 from compiler.passes.products import Choice, Padding, Product
+from compiler.passes.restriding import Restriding
 from compiler.region import CompiledRegion, compile_region
 from tests.graphs import TARGET, capture, launches
 
@@ -105,6 +107,67 @@ def test_two_products_share_a_padded_operand() -> None:
     region = padded(backward, gradient, weight, x)
     assert paddings(region) == ["K 19 padded to 24", "M 19 padded to 24"]
     assert len(launches(region)) == 2  # exp written with its padding, and the weight
+
+
+DYNAMIC: dict[str, tuple[Callable[..., Any], tuple[tuple[int | str, ...], ...], list[str]]] = {
+    "mm": (lambda a, w, bias: a @ w.t(), (("n", 13), (19, 13), (19,)), ["K 13 padded to 16, N 19 padded to 24"]),
+    "classes": (
+        lambda a, w, bias: F.linear(a, w, bias).float().log_softmax(-1).view(-1, 19).sum(-1),
+        (("n", "m", 13), (19, 13), (19,)),
+        ["K 13 padded to 16, N 19 padded to 24"],
+    ),
+    "attention": (
+        lambda q, k, v: torch.softmax((q @ k.mT).float(), -1).to(q.dtype) @ v,
+        ((2, "n", 13), (2, "m", 13), (2, "m", 13)),
+        ["K 13 padded to 16", "N 13 padded to 16"],
+    ),
+    "returned": (
+        lambda a, w, bias: (F.linear(a, w, bias), F.linear(a, w).transpose(0, 1)),
+        (("n", 4, 13), (19, 13), (19,)),
+        ["K 13 padded to 16, N 19 padded to 24"] * 2,
+    ),
+}
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_sizes_known_only_at_run_time_are_left_as_they_are_and_the_others_padded(name: str) -> None:
+    function, sizes, expected = DYNAMIC[name]
+    session = Session(SLOW, KernelLibrary(SLOW, binaries=False, texts=False))
+    run = torch.compile(function, backend=lambda gm, x: fusescope(gm, x, options={"session": session}))
+    for n in (6, 9, 16, 3):
+        known = {"n": n, "m": n + 5}
+        inputs = [torch.randn([known.get(d, d) for d in size]).to(torch.bfloat16) for size in sizes]
+        for x, size in zip(inputs, sizes, strict=True):
+            for dim, extent in enumerate(size):
+                if isinstance(extent, str):
+                    torch._dynamo.mark_dynamic(x, dim)
+        results, wanted = run(*inputs), function(*inputs)
+        for result, eager in zip(*(x if isinstance(x, tuple) else (x,) for x in (results, wanted)), strict=True):
+            torch.testing.assert_close(result, eager, rtol=3e-2, atol=3e-2)
+            assert result.stride() == eager.stride()
+    (region,) = session.regions
+    assert not session.specialized, "one program serves every size"
+    assert paddings(region) == expected
+
+
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_what_would_need_a_guard_on_a_size_is_not_padded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asks(self: Any, node: torch.fx.Node, replaced: Any) -> bool:
+        return bool(replaced[node.args[0]].meta["val"].shape[0] > 100)
+
+    monkeypatch.setattr(Restriding, "_can_view", asks)
+    session = Session(SLOW, KernelLibrary(SLOW, binaries=False, texts=False))
+    run = torch.compile(
+        lambda a, w: F.linear(a, w).view(-1).relu(),
+        backend=lambda gm, x: fusescope(gm, x, options={"session": session}),
+    )
+    a, w = half(torch.randn(6, 5, 13), torch.randn(19, 13))
+    torch._dynamo.mark_dynamic(a, 0)
+    torch.testing.assert_close(run(a, w), F.linear(a, w).view(-1).relu(), rtol=3e-2, atol=3e-2)
+    (region,) = session.regions
+    assert not session.specialized
+    assert paddings(region) == [""]
 
 
 def test_a_choice_is_measured_where_it_can_be() -> None:
