@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.titles import compiler_title
 from app.unit_errors import error_text
-from compiler.report import CudaGraph, ExternCall, Group, Node, SourceLine, TensorInfo
+from compiler.report import CudaGraph, ExternCall, Group, Node, RefusalRule, SourceLine, TensorInfo
 from views.inspector.table import AROUND, Table
 from views.look import format as fmt
 from views.look.theme import Theme
@@ -26,6 +26,7 @@ from views.widgets.basic import ElidedLabel, as_panel, label, line
 _MAX_LINES = 10
 _FACT = 114  # pixels of what is pinned at most, so that what is beside it has room for its ratio
 _MOST_ROWS = 200  # of a list of any nodes: a click may select thousands
+_UNIT, _SENTENCE = 122, 260  # pixels of a unit beside a reason, and of that
 
 
 class Page(QWidget):
@@ -411,10 +412,14 @@ def _neighbours(page: Page, index: RegionIndex, nodes: list[str]) -> None:
         refusal = neighbour.refusal
         if refusal is None:
             why = unrecorded(index.has_call((neighbour.inside, neighbour.outside)))
+        elif refusal.rule is RefusalRule.EXTERN and refusal.detail:
+            why = refusal.detail  # which says so itself
         else:
             why = ": ".join(filter(None, (fmt.REFUSAL_RULES[refusal.rule], refusal.detail)))
         rows.append((neighbour.unit, why))
-    page.table("Not fused with", ("Unit", "Why"), rows).chosen.connect(page.unit_chosen)
+    table = page.table("Not fused with", ("Unit", "Why"), rows)
+    table.want([_UNIT], last=_SENTENCE)
+    table.chosen.connect(page.unit_chosen)
 
 
 def _sources(page: Page, index: RegionIndex, nodes: list[str], theme: Theme) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from PySide6.QtCore import QByteArray, QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QIcon, QIconEngine, QPainter, QPixmap
@@ -72,6 +72,10 @@ def _render(name: str, rgba: int, width: int, height: int, opacity: float) -> QP
 
 
 def _renderer(name: str, rgba: int) -> QSvgRenderer:
-    svg = resource("icons", f"{name}.svg").read_bytes()
     color = QColor.fromRgba(rgba).name().encode()
-    return QSvgRenderer(QByteArray(svg.replace(b"currentColor", color)))
+    return QSvgRenderer(QByteArray(_svg(name).replace(b"currentColor", color)))
+
+
+@cache
+def _svg(name: str) -> bytes:
+    return resource("icons", f"{name}.svg").read_bytes()
