@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -27,10 +27,13 @@ from compiler.lowering.extern import mutated_arguments
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.passes.decompositions import decomposition_table, wrong_rules_set_aside
 from compiler.passes.random_numbers import draw_from_seeds
-from compiler.planning.donated import mark_donated_inputs
+from compiler.planning.donated import mark_donated_between, mark_donated_inputs
 from compiler.planning.memory import inputs_left_in_place
 from compiler.region import CompiledRegion, compile_region, tangents_at_the_peak
 from compiler.report import Target
+from compiler.retarget.aot import for_target
+from compiler.retarget.device import device_of
+from compiler.runtime.calling import boxed, emptying
 from compiler.runtime.direct import direct_call, needs_no_wrapper
 from compiler.runtime.executable import (
     Call,
@@ -44,7 +47,7 @@ from compiler.runtime.executable import (
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.results import Conform
 from compiler.runtime.tangents import Tangents
-from compiler.specializing import Built, Region, Specializing, has_symbolic_sizes
+from compiler.specializing import Built, Region, Specializing, example_inputs, has_symbolic_sizes, specialize
 from compiler.stages import OnStage
 from compiler.targets import local_target, resolve
 
@@ -68,6 +71,7 @@ class Session:
     dynamo: DynamoFacts | None = None  # told of each region's guards, which Dynamo forgets once it has compiled them
     observer: Observer = field(default_factory=Observer)
     options: Options = DEFAULTS  # of the graphs; kernels are compiled by the library's
+    elsewhere: bool = False  # graphs are moved to a GPU that is not here; what runs is as traced, on the CPU
     graph_pool: Any = None  # of every graphed region; made with the first
     regions: list[CompiledRegion] = field(default_factory=list)
     first_number: int = 0  # of the first region's graph, where other sessions' are shown with this one's
@@ -126,7 +130,8 @@ def fusescope(
     number = session.first_number + sum(1 for r in session.regions if r.kind != "backward")
     tangents = Tangents()
     compiler_of = partial(_compiler, session, number, tangents)
-    return tangents.lending(through_aot(gm, example_inputs, compiler_of, session.library.options))
+    on_target = partial(device_of, session.target) if session.elsewhere else None
+    return tangents.lending(through_aot(gm, example_inputs, compiler_of, session.library.options, on_target))
 
 
 def through_aot(
@@ -134,35 +139,46 @@ def through_aot(
     example_inputs: Sequence[Any],
     compiler_of: Callable[[str], GraphCompiler],
     options: Options = DEFAULTS,
+    on_target: Callable[[], AbstractContextManager[None]] | None = None,
 ) -> Any:
-    """Dynamo's graph as ATen graphs; ``compiler_of`` gives what makes a callable of a graph of each kind."""
+    """Dynamo's graph as ATen graphs; ``compiler_of`` gives what makes a callable of a graph of each kind.
+
+    With ``on_target`` it gets them moved to a GPU that is not here, within the context that this makes, and what it
+    makes of them does not run.
+    """
 
     def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-        return min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
+        halves = min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
+        if on_target is not None:  # AOTAutograd looks at the CPU's halves
+            mark_donated_between(*halves, kwargs["num_fwd_outputs"])
+        return halves
 
     direct: list[Any] = []
     # torch 2.11 keeps ``inference`` as long as what it compiled, and with it would keep the first call's inputs: an
     # earlier region's graph does not run again while somebody holds what it handed out.
     given = [type(value) for value in example_inputs]
     is_whole = is_all_of_a_frame(gm)
+    stages: dict[str, Any] = {
+        "fw_compiler": compiler_of("forward"),
+        "bw_compiler": compiler_of("backward"),
+        "inference_compiler": lambda graph, inputs: compiler_of("inference")(_seeded(options, graph), inputs),
+        "decompositions": decomposition_table(options.random),
+        "partition_fn": partition,
+    }
+    if on_target is not None:
+        stages = for_target(stages, on_target)
+    compile_inference = stages["inference_compiler"]
 
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         if is_whole:
             leave_out_hooks_guard()
         plain = needs_no_wrapper(aot_metadata(), graph, given)
-        run = compiler_of("inference")(_seeded(options, graph), inputs)
+        run = compile_inference(graph, inputs)
         if plain:
             direct.append(direct_call(run))
         return run
 
-    compiler = aot_autograd(
-        fw_compiler=compiler_of("forward"),
-        bw_compiler=compiler_of("backward"),
-        inference_compiler=inference,
-        decompositions=decomposition_table(options.random),
-        partition_fn=partition,
-        keep_inference_input_mutations=True,
-    )
+    compiler = aot_autograd(**{**stages, "inference_compiler": inference}, keep_inference_input_mutations=True)
     with wrong_rules_set_aside():
         wrapped = compiler(gm, example_inputs)
     return direct[0] if len(direct) == 1 else wrapped
@@ -192,6 +208,8 @@ def _compiler(session: Session, number: int, tangents: Tangents, kind: str) -> G
     def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:
         # asked now, for graphs of other sizes are compiled when AOTAutograd has long forgotten
         static = mark_static_inputs(graph, kind)
+        if session.elsewhere:
+            return _compile_only(session, graph, name, kind)
         if kind == "backward" and not session.cuda_graph:  # a graph runs again on what lies where its inputs are
             mark_donated_inputs(graph)
         tangents.trained |= kind == "forward"
@@ -217,8 +235,18 @@ class _Facts(NamedTuple):
     tangents: Tangents
 
 
-def _build(session: Session, graph: torch.fx.GraphModule, facts: _Facts) -> Built:
-    name, kind, static, *_ = facts
+def _compile_only(session: Session, graph: torch.fx.GraphModule, name: str, kind: str) -> None:
+    """Compile a graph for a GPU that is not here; of symbolic sizes that no one program serves, for the example's."""
+    try:
+        _compile(session, graph, name, kind)
+    except CompileError as error:
+        if not has_symbolic_sizes(graph):
+            raise
+        session.specialized[name] = str(error)
+        _compile(session, specialize(graph, example_inputs(graph)), name, kind)
+
+
+def _compile(session: Session, graph: torch.fx.GraphModule, name: str, kind: str) -> CompiledRegion:
     try:
         region = compile_region(
             graph,
@@ -234,6 +262,12 @@ def _build(session: Session, graph: torch.fx.GraphModule, facts: _Facts) -> Buil
             raise
         region = eager_region(graph, name, kind, error)
     session.regions.append(region)
+    return region
+
+
+def _build(session: Session, graph: torch.fx.GraphModule, facts: _Facts) -> Built:
+    name, kind, static, *_ = facts
+    region = _compile(session, graph, name, kind)
     if region.fallback is not None:
         return Built(as_captured(region))
     if session.executable is not None:
@@ -286,33 +320,6 @@ def _graphed(
 def _returned_outputs() -> int | None:
     """How many of a forward's outputs go to the user; those after them are saved for the backward."""
     return getattr(aot_metadata(), "num_forward_returns", None)
-
-
-def boxed(run: Region) -> Region:
-    """``run``, which empties the list that it is given, marked so that AOTAutograd gives it one.
-
-    The mark is on a function because Dynamo wraps the callable once more and copies no attributes of a class.
-    """
-    if isinstance(run, FunctionType):
-        run._boxed_call = True  # type: ignore[attr-defined]
-        return run
-
-    def call(args: list[Any]) -> Any:
-        return run(args)
-
-    call._boxed_call = True  # type: ignore[attr-defined]
-    return call
-
-
-def emptying(run: Region) -> Region:
-    """``run``, which only reads its inputs, emptying the list that they come in."""
-
-    def call(args: list[Any]) -> Any:
-        inputs = list(args)
-        args.clear()
-        return run(inputs)
-
-    return call
 
 
 def _on_gpu(region: CompiledRegion) -> bool:

@@ -150,8 +150,9 @@ def find_failing(
     model: Any, inputs: Sequence[Any], check: Check, *, training: bool
 ) -> tuple[str, torch.fx.GraphModule, list[Any], Failure] | None:
     """The first ATen graph that fails the check, with the inputs that it got; the model itself runs in eager."""
-    from compiler.backend import boxed, emptying, through_aot
+    from compiler.backend import through_aot
     from compiler.pipeline import run_once
+    from compiler.runtime.calling import boxed, emptying
 
     found: list[tuple[str, torch.fx.GraphModule, list[Any], Failure]] = []
 

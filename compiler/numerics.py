@@ -59,9 +59,9 @@ def check_numerics(
     """
     from compiler.backend import Session, fusescope
     from compiler.dynamo.log import watch_dynamo
-    from compiler.dynamo.lstm import lstm_as_on_gpu
     from compiler.options import parse_options
     from compiler.pipeline import nothing_captured, run_once, to_gpu
+    from compiler.retarget.compositions import composed_as_on_gpu
 
     if not target.local and not interpreting():
         raise CompileError(
@@ -88,7 +88,7 @@ def check_numerics(
     compiled = torch.compile(
         model, backend=lambda gm, x: fusescope(gm, x, options={"session": session}), dynamic=dynamic or None
     )
-    with watch_dynamo() as dynamo, lstm_as_on_gpu(traced_on_cpu=not target.local):
+    with watch_dynamo() as dynamo, composed_as_on_gpu(traced_on_cpu=not target.local):
         run_once(compiled, args, training)
     if not session.regions:
         raise nothing_captured(dynamo.graph_breaks, "check")

@@ -17,11 +17,11 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from compiler.dynamo.lstm import lstm_as_on_gpu
 from compiler.dynamo.messages import advice, parse_error
 from compiler.errors import CompileError, TracingError, sentence
 from compiler.options import parse_options
@@ -63,9 +63,10 @@ def compile_model(
 ) -> Compilation:
     """Compile ``model`` by calling it once on ``inputs`` (and, in training, by one backward).
 
-    Where the target is this machine's GPU, model and inputs are moved there and the kernels run. Otherwise the
-    kernels are compiled for the target and the captured graphs themselves run on the CPU, for their values. A model
-    or inputs on the ``meta`` device have none: they are compiled by their shapes alone, and need no memory.
+    Where the target is this machine's GPU, model and inputs are moved there and the kernels run. Otherwise the model is
+    traced on the CPU as it is traced on the target, its graphs are moved there and compiled (``compiler/retarget``),
+    and what runs are the traced graphs, on the CPU, for their values. A model or inputs on the ``meta`` device have
+    none: they are compiled by their shapes alone, and need no memory.
 
     Args:
         source: what the report calls the model.
@@ -75,12 +76,18 @@ def compile_model(
     Raises:
         CompileError: a stage could not do its work; the message is one sentence.
     """
+    from compiler.retarget.attention import attention_of
+    from compiler.retarget.compositions import composed_as_on_gpu
+    from compiler.runtime.executable import interpreting
+
     if compiler not in _COMPILERS:
         hint = f"The compilers are {' and '.join(_COMPILERS)}."
         raise CompileError(f"There is no compiler {compiler!r}", hint=hint, stage="capture")
     listen = on_stage or (lambda event: None)
-    job = _Job(source, target, training, dynamic, dict(options or {}), dict(files or {}), listen)
-    with lstm_as_on_gpu(traced_on_cpu=not target.local):
+    # our own kernels run on the CPU where Triton interprets them, and Inductor's never do
+    elsewhere = not target.local and (compiler == "inductor" or not interpreting())
+    job = _Job(source, target, training, dynamic, dict(options or {}), dict(files or {}), listen, elsewhere)
+    with composed_as_on_gpu(not target.local), attention_of(target) if elsewhere else nullcontext():
         return _COMPILERS[compiler](model, tuple(inputs), job)
 
 
@@ -94,6 +101,7 @@ class _Job(NamedTuple):
     options: dict[str, str]
     files: dict[str, str]
     on_stage: OnStage
+    elsewhere: bool  # graphs are moved to a GPU that is not here, and run as traced, on the CPU
 
 
 def _with_fusescope(model: Any, inputs: tuple[Any, ...], job: _Job) -> Compilation:
@@ -111,7 +119,7 @@ def _with_fusescope(model: Any, inputs: tuple[Any, ...], job: _Job) -> Compilati
     job.on_stage(StageEvent("capture", "", 0.0))
     start = time.perf_counter()
     with watch_dynamo() as dynamo:
-        session = Session(job.target, library, on_stage=job.on_stage, dynamo=dynamo)
+        session = Session(job.target, library, on_stage=job.on_stage, dynamo=dynamo, elsewhere=job.elsewhere)
         compiled = torch.compile(
             model,
             backend=lambda gm, example: fusescope(gm, example, options={"session": session}),
@@ -272,7 +280,10 @@ def _notes(session: Any, report: Report) -> Iterator[str]:
     if failed:
         yield f"{failed} kernels did not compile for {session.target.name}; their regions run as captured."
     if not torch.cuda.is_available() and not session.target.local:
-        yield f"Compiled for {session.target.title} on a machine without that GPU; nothing was measured."
+        yield (
+            f"Compiled for {session.target.title} on a machine without that GPU; nothing was measured. "
+            "Models are traced on the CPU: copies between CPU and GPU leave no trace."
+        )
 
 
 def versions() -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
@@ -58,13 +58,36 @@ def specialize(graph: torch.fx.GraphModule, args: Sequence[Any]) -> torch.fx.Gra
     """A copy of the graph whose fake values have the sizes of ``args``."""
     fixed = copy.deepcopy(graph)
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
-    fakes = [mode.from_tensor(a, static_shapes=True) if isinstance(a, torch.Tensor) else a for a in args]
+    fakes = [_fake(a, mode) if isinstance(a, torch.Tensor) else a for a in args]
     for node in fixed.graph.nodes:
         node.meta.pop("val", None)
     FakeTensorProp(fixed, mode).propagate_dont_convert_inputs(*fakes)
     for node, value in zip((n for n in fixed.graph.nodes if n.op == "placeholder"), fakes, strict=True):
         node.meta["val"] = value
     return fixed
+
+
+def _fake(tensor: torch.Tensor, mode: FakeTensorMode) -> torch.Tensor:
+    if isinstance(tensor, FakeTensor):  # of another mode
+        with mode:
+            return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return mode.from_tensor(tensor, static_shapes=True)
+
+
+def example_inputs(graph: torch.fx.GraphModule) -> list[Any]:
+    """Fake inputs of the sizes that the graph was captured with."""
+
+    def number(value: Any) -> Any:
+        return value.node.hint if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else value
+
+    def example(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return number(value)
+        size, stride = ([number(n) for n in numbers] for numbers in (value.shape, value.stride()))
+        with FakeTensorMode():
+            return torch.empty_strided(size, stride, dtype=value.dtype, device=value.device)
+
+    return [example(node.meta.get("val")) for node in graph.graph.find_nodes(op="placeholder")]
 
 
 def has_symbolic_sizes(graph: torch.fx.GraphModule) -> bool:

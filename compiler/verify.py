@@ -51,8 +51,8 @@ def verify_model(
     """
     from compiler.backend import Session, default_target, fusescope
     from compiler.dynamo.log import watch_dynamo
-    from compiler.dynamo.lstm import lstm_as_on_gpu
     from compiler.pipeline import nothing_captured, run_once, to_gpu
+    from compiler.retarget.compositions import composed_as_on_gpu
 
     if interpret and not interpreting():
         raise RuntimeError("TRITON_INTERPRET=1 must be set before Triton is imported")
@@ -74,7 +74,7 @@ def verify_model(
 
     settings = {"session": session, "executable": watch}
     compiled = torch.compile(model, backend=lambda gm, x: fusescope(gm, x, options=settings), dynamic=dynamic or None)
-    with watch_dynamo() as dynamo, lstm_as_on_gpu(traced_on_cpu=interpret):
+    with watch_dynamo() as dynamo, composed_as_on_gpu(traced_on_cpu=interpret):
         run_once(compiled, args, training)
     if not session.regions:
         raise nothing_captured(dynamo.graph_breaks, "check")

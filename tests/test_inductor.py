@@ -26,9 +26,9 @@ from compiler.inductor.compile import inductor_report
 from compiler.inductor.fake_gpu import fake_gpu
 from compiler.inductor.kernels import launches_in
 from compiler.inductor.lines import LineTags
-from compiler.inductor.patching import replaced
 from compiler.inductor.run import InductorRun, code_only, inductor_backend
 from compiler.inductor.skips import skip_rule
+from compiler.patching import replaced
 from compiler.pipeline import compile_model
 from compiler.targets import TARGETS, cpu_target, resolve
 from tests.inductor_checks import shape_of
@@ -215,8 +215,8 @@ def test_attention_written_out_becomes_the_call_of_the_target() -> None:
     x = tuple(torch.randn(2, 16, 64, dtype=torch.float16, requires_grad=True) for _ in range(3))
     report = compile_model(attention, x, source="a", target=TARGET, compiler="inductor", training=True).report
     calls = [call.op for region in report.regions for call in region.extern_calls]
-    flash = "aten._scaled_dot_product_flash_attention"
-    assert calls == [f"{flash}.default", f"{flash}_backward.default"]
+    cudnn = "aten._scaled_dot_product_cudnn_attention"
+    assert calls == [f"{cudnn}.default", f"{cudnn}_backward.default"]
 
 
 def test_dynamic_sizes_and_cuda_graphs() -> None:

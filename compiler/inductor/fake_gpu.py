@@ -10,19 +10,15 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from compiler.inductor.bindings import METHODS
-from compiler.inductor.patching import replaced
+from compiler.patching import replaced
 from compiler.report import Target
-
-DEVICE = torch.device("cuda", 0)
+from compiler.retarget.device import DEVICE, answers_of, device_of
 
 # Modules with functions that remember an answer about the device.
 _REMEMBERING = (
@@ -51,49 +47,14 @@ def fake_gpu(target: Target) -> Iterator[None]:
     from torch._inductor.constant_folding import ConstantFolder
     from triton.runtime import driver
 
-    properties = device_properties(target)
-    capability = (properties.major, properties.minor)
-    answers: dict[str, Callable[..., Any]] = {
-        "is_available": lambda: True,
-        "is_initialized": lambda: True,
-        "_is_compiled": lambda: True,
-        "_lazy_init": lambda: None,
-        "init": lambda: None,
-        "synchronize": lambda device=None: None,
-        "current_device": lambda: 0,
-        "set_device": lambda device: None,
-        "device_count": lambda: 1,
-        "get_device_name": lambda device=None: target.title,
-        "get_device_properties": lambda device=None: properties,
-        "get_device_capability": lambda device=None: capability,
-        "get_arch_list": lambda: [f"sm_{target.arch}"],
-        "is_bf16_supported": lambda including_emulation=True: True,
-        "is_tf32_supported": lambda: properties.major >= 8,
-        "_exchange_device": lambda device: 0,
-        "_maybe_exchange_device": lambda device: 0,
-        "get_rng_state": lambda device=0: torch.zeros(16, dtype=torch.uint8),
-        "set_rng_state": lambda state, device=0: None,
-        "memory_allocated": lambda device=None: 0,
-        "mem_get_info": lambda device=None: (properties.total_memory, properties.total_memory),
-    }
     with ExitStack() as stack:
         stack.callback(_forget_answers)
-        for name, answer in answers.items():
-            stack.enter_context(replaced(torch.cuda, name, answer))
-        stack.enter_context(replaced(torch._C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True))
-        hip = "6.4" if target.backend == "hip" else None
-        stack.enter_context(replaced(torch.version, "hip", hip))
-        stack.enter_context(replaced(torch._subclasses.fake_tensor, "init_gpu_context", lambda device: None))
-        # constants stay what they are; torch decides by is_available(), which is answered for the target here
-        stack.enter_context(replaced(FakeTensorMode, "avoid_device_init", property(lambda mode: True)))
-        if not torch.backends.cuda.is_built():
-            for name, method in METHODS.items():
-                stack.enter_context(replaced(FakeTensor, name, method))
+        stack.enter_context(device_of(target))
         stack.enter_context(replaced(torch._inductor.runtime.triton_helpers, "set_driver_to_gpu", lambda: None))
         stack.enter_context(replaced(torch._inductor.utils, "get_gpu_dram_gbps", lambda: target.bandwidth_gbs))
         stack.enter_context(replaced(torch._inductor.utils, "get_device_tflops", lambda dtype: _tflops(dtype, target)))
         stack.enter_context(replaced(ConstantFolder, "run", _on_cpu(ConstantFolder.run)))
-        stack.enter_context(_device_interface(answers, target))
+        stack.enter_context(_device_interface(target))
         stack.enter_context(_triton_driver(driver, target))
         _forget_answers()
         yield
@@ -121,43 +82,14 @@ def _tflops(dtype: torch.dtype, target: Target) -> float:
     return target.tflops_fp32 if dtype == torch.float32 else target.tflops_fp16
 
 
-def device_properties(target: Target) -> Any:
-    """What ``torch.cuda.get_device_properties`` would return on ``target``."""
-    hip = target.backend == "hip"
-    major, minor = (9, 4) if hip else divmod(int(target.arch), 10)
-    threads = _threads_per_multiprocessor(target)
-    return SimpleNamespace(
-        name=target.title,
-        major=major,
-        minor=minor,
-        gcnArchName=str(target.arch) if hip else "",
-        multi_processor_count=target.multiprocessors,
-        warp_size=target.warp_size,
-        L2_cache_size=target.l2_bytes,
-        total_memory=int(target.memory_gb * 1e9),
-        regs_per_multiprocessor=target.registers,
-        max_threads_per_multi_processor=threads,
-        max_threads_per_block=1024,
-        shared_memory_per_block=64 * 1024 if hip else 48 * 1024,
-        shared_memory_per_block_optin=target.shared_bytes,
-        shared_memory_per_multiprocessor=target.shared_bytes + (0 if hip else 1024),
-    )
-
-
-def _threads_per_multiprocessor(target: Target) -> int:
-    from compiler.occupancy import LIMITS
-
-    limits = LIMITS.get(target.arch)
-    return (limits.warps if limits is not None else 64) * target.warp_size
-
-
 @contextmanager
-def _device_interface(answers: dict[str, Callable[..., Any]], target: Target) -> Iterator[None]:
+def _device_interface(target: Target) -> Iterator[None]:
     """Register an interface of the target for "cuda", and the former ones again afterwards."""
     from torch._dynamo import device_interface as di
 
     dict(di.get_registered_device_interfaces())  # its first use registers the real ones, over any that were there
     before = {name: di.device_interfaces.get(name) for name in ("cuda", "cuda:0")}
+    answers = answers_of(target)
     properties = answers["get_device_properties"]()
     arch = target.arch
 

@@ -16,8 +16,8 @@ from torch import fx
 
 from compiler.inductor.caches import without_caches
 from compiler.inductor.lines import LineTags
-from compiler.inductor.patching import replaced
 from compiler.inductor.traffic import Touched, example_size, moves, never_stored, static_size, touched_by
+from compiler.patching import replaced
 
 
 @dataclass

@@ -13,8 +13,8 @@ from typing import Any
 
 from compiler.codegen.attempts import attempt
 from compiler.codegen.binary import BinaryFacts, read_binary
-from compiler.inductor.patching import replaced
 from compiler.kernel_library import MAX_COMPILE_THREADS, error_text
+from compiler.patching import replaced
 from compiler.report import Target
 
 _DEFINITION = re.compile(r"^(\w+) = async_compile\.triton\('(\w+)', r?'''(.*?)'''", re.M | re.S)

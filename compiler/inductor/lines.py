@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from compiler.inductor.patching import replaced
+from compiler.patching import replaced
 
 _MARK = "fusescope_node"
 _MADE = re.compile(r"^\s*_?(tmp\d+)\w*(?:\s*:[^=]+)?(?:\s*,\s*\w+)*\s*=")

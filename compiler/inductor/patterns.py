@@ -16,22 +16,21 @@ import torch
 from torch import Tensor, fx
 from torch.utils import _pytree as pytree
 
-from compiler.inductor.patching import replaced
-from compiler.inductor.retarget import retarget
-from compiler.report import Target
+from compiler.patching import replaced
+from compiler.retarget.graph import fake_mode_of, retarget
 
 CPU = torch.device("cpu")
 
 
 @contextmanager
-def patterns_for(target: Target, device: torch.device) -> Iterator[None]:
-    """Trace patterns for ``target``, whose tensors are on ``device``."""
+def patterns_for(device: torch.device) -> Iterator[None]:
+    """Trace patterns for a target whose tensors are on ``device``."""
     pattern_matcher: Any = importlib.import_module("torch._inductor.pattern_matcher")
 
     def make_fx(function: Callable[..., Any], *settings: Any, **keywords: Any) -> Callable[..., Any]:
         def trace(*args: Any) -> fx.GraphModule:
             graph = real_make_fx(function, *settings, **keywords)(*_on_cpu(args))
-            return _moved(graph, target, device, training=False)
+            return _moved(graph, device)
 
         return trace
 
@@ -41,7 +40,7 @@ def patterns_for(target: Target, device: torch.device) -> Iterator[None]:
         def partition(joint: fx.GraphModule, inputs: Any, **more: Any) -> Any:
             from torch._functorch.partitioners import default_partition
 
-            partition_fn(_moved(joint, target, device, training=True), inputs, **more)  # keeps the graph it is given
+            partition_fn(_moved(joint, device), inputs, **more)  # keeps the graph it is given
             return default_partition(joint, inputs, **more)
 
         compiled = real_aot_function(function, *settings, partition_fn=partition, **keywords)
@@ -52,10 +51,8 @@ def patterns_for(target: Target, device: torch.device) -> Iterator[None]:
         yield
 
 
-def _moved(graph: fx.GraphModule, target: Target, device: torch.device, *, training: bool) -> fx.GraphModule:
-    from compiler.inductor.run import fake_mode_of
-
-    return retarget(graph, device, target, fake_mode_of(graph), training=training)
+def _moved(graph: fx.GraphModule, device: torch.device) -> fx.GraphModule:
+    return retarget(graph, device, fake_mode_of(graph))
 
 
 def _on_cpu(args: Any) -> Any:

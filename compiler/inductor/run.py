@@ -1,8 +1,8 @@
 """The real TorchInductor on a whole model: through ``torch.compile`` on this machine's GPU, else with no GPU at all.
 
 With no GPU, Dynamo and AOTAutograd trace the model on the CPU. Each graph that AOTAutograd is about to hand to Inductor
-is copied to the target (``retarget.py``) and compiled there for its code (``fake_gpu.py``); what runs for the model's
-values is AOTAutograd's own graph on the CPU.
+is moved to the target (``compiler/retarget``) and compiled there for its code (``fake_gpu.py``); what runs for the
+model's values is AOTAutograd's own graph on the CPU.
 """
 
 from __future__ import annotations
@@ -18,20 +18,18 @@ import torch
 from torch import fx
 from torch._guards import TracingContext
 from torch._logging._internal import trace_structured
-from torch._subclasses.fake_tensor import FakeTensorMode
 
-from compiler.backend import boxed, emptying
 from compiler.dynamo.messages import DynamoFacts
 from compiler.dynamo.static_inputs import mark_static_inputs
-from compiler.dynamo.without_values import by_shape
 from compiler.errors import CompileError
 from compiler.inductor.caches import without_caches
-from compiler.inductor.fake_gpu import DEVICE, fake_gpu
+from compiler.inductor.fake_gpu import fake_gpu
 from compiler.inductor.hooks import GraphFacts, watch
-from compiler.inductor.patching import replaced
 from compiler.inductor.patterns import patterns_for
-from compiler.inductor.retarget import on_device, retarget
+from compiler.patching import replaced
 from compiler.report import Target
+from compiler.retarget.aot import for_target
+from compiler.retarget.device import DEVICE
 from compiler.stages import OnStage, StageEvent
 
 
@@ -136,10 +134,9 @@ def around_aot(run: InductorRun, texts: dict[str, str]) -> Iterator[None]:
     real = AotAutograd.__call__
 
     def call(aot: Any, gm: fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
-        if run.on_this_machine:
-            aot.kwargs["partition_fn"] = _seen_joint(aot.kwargs["partition_fn"], texts)
-        else:
-            aot.kwargs.update(_on_target(run, texts, dict(aot.kwargs)))
+        aot.kwargs["partition_fn"] = _seen_joint(aot.kwargs["partition_fn"], texts)
+        if not run.on_this_machine:
+            aot.kwargs.update(for_target(aot.kwargs, lambda: without_gpu(run)))
         return real(aot, gm, example_inputs, **keywords)
 
     with without_caches(), replaced(AotAutograd, "__call__", call):
@@ -152,80 +149,6 @@ def _seen_joint(partition: Callable[..., Any], texts: dict[str, str]) -> Callabl
         return partition(joint, inputs, **keywords)
 
     return partition_fn
-
-
-def _on_target(run: InductorRun, texts: dict[str, str], real: Mapping[str, Any]) -> dict[str, Any]:
-    """compile_fx's compilers and partitioner, replaced by ones that compile for the target and run on the CPU."""
-    halves: dict[str, fx.GraphModule] = {}
-
-    def partition_fn(joint: fx.GraphModule, inputs: Any, **keywords: Any) -> Any:
-        from torch._functorch.partitioners import default_partition
-
-        texts["joint"] = joint.print_readable(print_output=False)
-        with without_gpu(run):
-            mode = fake_mode_of(joint)
-            moved = retarget(joint, DEVICE, run.target, mode, training=True)
-            forward, backward = real["partition_fn"](moved, on_device(inputs, DEVICE, mode), **keywords)
-            halves["forward"], halves["backward"] = forward, backward
-        keywords.pop("compiler", None)
-        return default_partition(joint, inputs, **keywords)
-
-    def fw_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        moved = halves["forward"]
-        # Inductor reports the strides it chose to AOTAutograd, which must not take them for those of the CPU's graph
-        with TracingContext.report_output_strides() as strides, without_gpu(run):
-            real["fw_compiler"](moved, placeholder_values(moved))
-        restride(halves["backward"], moved, strides or [])
-        return boxed(emptying(lambda args: by_shape(gm, args)))
-
-    def bw_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        moved = halves["backward"]
-        with TracingContext.report_output_strides(), without_gpu(run):
-            real["bw_compiler"](moved, placeholder_values(moved))
-        return boxed(emptying(lambda args: by_shape(gm, args)))
-
-    def inference_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        with TracingContext.report_output_strides(), without_gpu(run):
-            moved = retarget(gm, DEVICE, run.target, fake_mode_of(gm), training=False)
-            real["inference_compiler"](moved, placeholder_values(moved))
-        return boxed(emptying(lambda args: by_shape(gm, args)))
-
-    return {
-        "partition_fn": partition_fn,
-        "fw_compiler": fw_compiler,
-        "bw_compiler": bw_compiler,
-        "inference_compiler": inference_compiler,
-    }
-
-
-def restride(backward: fx.GraphModule, forward: fx.GraphModule, strides: Sequence[Any]) -> None:
-    """Give what the backward gets from the forward the strides that Inductor chose for it there."""
-    (outputs,) = (n for n in forward.graph.nodes if n.op == "output")
-    chosen = {n.name: s for n, s in zip(outputs.args[0], strides, strict=False) if isinstance(n, fx.Node)}
-    for node in backward.graph.nodes:
-        value = node.meta.get("val")
-        stride = chosen.get(node.name)
-        if node.op == "placeholder" and isinstance(value, torch.Tensor) and stride is not None:
-            stride = tuple(int(s) for s in stride)
-            if stride != tuple(value.stride()):
-                with torch.no_grad():
-                    node.meta["val"] = value.as_strided(value.size(), stride)
-
-
-def placeholder_values(graph: fx.GraphModule) -> list[Any]:
-    """The fake inputs of a graph."""
-    return [n.meta["val"] for n in graph.graph.nodes if n.op == "placeholder"]
-
-
-def fake_mode_of(graph: fx.GraphModule) -> FakeTensorMode:
-    """The mode that the graph's values were made in."""
-    from torch._guards import detect_fake_mode
-
-    mode = detect_fake_mode([n.meta.get("val") for n in graph.graph.nodes])
-    if mode is None:
-        mode = FakeTensorMode(allow_non_fake_inputs=True)
-    assert isinstance(mode, FakeTensorMode)
-    return mode
 
 
 @contextmanager
@@ -249,7 +172,7 @@ def without_gpu(run: InductorRun) -> Iterator[None]:
         for passes in (joint_graph, post_grad):
             stack.enter_context(replaced(passes, "lazy_init", lambda *args, **keywords: None))
         stack.enter_context(fake_gpu(run.target))
-        stack.enter_context(patterns_for(run.target, DEVICE))
+        stack.enter_context(patterns_for(DEVICE))
         stack.enter_context(config.patch({"compile_threads": 1}))
         stack.enter_context(replaced(pad_mm, "get_cached_should_pad", unmeasured))
         stack.enter_context(replaced(GraphLowering, "compile_to_module", code_only))

@@ -29,13 +29,42 @@ def mark_donated_inputs(graph: torch.fx.GraphModule) -> None:
     for position in positions:
         node = placeholders[position]
         storage = _storage(node)
-        if storage is not None and holders[storage] == 1 and not node.name.startswith(("primals", "tangents")):
+        if storage is not None and holders[storage] == 1 and not _is_given(node):
+            node.meta[_MARK] = True
+
+
+def mark_donated_between(forward: torch.fx.GraphModule, backward: torch.fx.GraphModule, returned: int) -> None:
+    """Mark the donated inputs of a backward graph by AOTAutograd's rules, where it does not look at these graphs.
+
+    ``returned`` counts the forward's outputs that are not saved for the backward.
+    """
+    if not torch._functorch.config.donated_buffer:
+        return
+    given = forward.graph.find_nodes(op="placeholder")
+    results = [*_outputs(forward)[:returned], *_outputs(backward)]
+    seen = {_storage(node) for node in (*given, *results) if isinstance(node, torch.fx.Node)}
+    placeholders = backward.graph.find_nodes(op="placeholder")
+    holders = Counter(_storage(node) for node in placeholders)
+    for node in placeholders:
+        storage = _storage(node)
+        if storage is not None and holders[storage] == 1 and storage not in seen and not _is_given(node):
             node.meta[_MARK] = True
 
 
 def donated_inputs(graph: torch.fx.GraphModule) -> frozenset[str]:
     """The names of the inputs that were marked."""
     return frozenset(node.name for node in graph.graph.nodes if node.op == "placeholder" and node.meta.get(_MARK))
+
+
+def _is_given(node: torch.fx.Node) -> bool:
+    """Whether an input of a backward graph was not made by its forward."""
+    return node.name.startswith(("primals", "tangents"))
+
+
+def _outputs(graph: torch.fx.GraphModule) -> list[Any]:
+    (output,) = graph.graph.find_nodes(op="output")
+    results: Any = output.args[0]
+    return list(results)
 
 
 def _storage(node: torch.fx.Node) -> Any:

@@ -51,8 +51,8 @@ def recorded(model_name: str, target_name: str) -> dict[str, Any]:
     from torch._inductor.fx_passes import pad_mm
 
     from compiler.inductor.kernels import kernels_in, launches_in
-    from compiler.inductor.patching import replaced
     from compiler.inductor.run import InductorRun, inductor_backend
+    from compiler.patching import replaced
     from compiler.pipeline import run_once, to_gpu
     from compiler.targets import resolve
 

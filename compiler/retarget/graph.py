@@ -1,54 +1,58 @@
 """An ATen graph that was traced on CPU tensors, rewritten to what tracing on the target would have given.
 
 Autograd cannot run over fake CUDA tensors where torch was built without CUDA, so models are traced on the CPU and the
-finished graph is moved: placeholders become fake tensors on the target, devices among the arguments change, attention
-becomes the call that the target chooses, and every value is propagated again.
+finished graph is moved: placeholders become fake tensors on the target, devices among the arguments change, ops that
+are taken apart in another way on another device are taken apart now (``decompositions.py``), and every value is
+propagated again.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor, fx
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode, UnsupportedOperatorException
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.fx.passes.shape_prop import _extract_tensor_metadata
 from torch.utils import _pytree as pytree
 
-from compiler.inductor.attention import AttentionRules
-from compiler.report import Target
+from compiler.patching import replaced
+from compiler.retarget.constants import on_target
+from compiler.retarget.decompositions import TakenApart
 
 
 def retarget(
     graph: fx.GraphModule,
     device: torch.device,
-    target: Target,
     mode: FakeTensorMode,
     *,
-    training: bool,
+    decompositions: Mapping[Any, Callable[..., Any]] = MappingProxyType({}),
     staying: Collection[int] = (),
 ) -> fx.GraphModule:
     """A copy of ``graph`` on ``device``, with values from ``mode``.
 
     Args:
-        training: the graph's attention has a backward.
+        decompositions: the rules for ops that were left whole until their device is known, and for what these make.
         staying: positions of the inputs that are left on the CPU.
     """
     moved = fx.Graph()
-    attention = AttentionRules(moved, target, training=training)
-    env: dict[fx.Node, fx.Node] = {}
+    pieces = TakenApart(moved, decompositions, lambda value: on_device(value, device, mode))
+    env: dict[fx.Node, Any] = {}
     for node in graph.graph.nodes:
-        replaced = attention.rewrite(node, env)
-        if replaced is None:
-            replaced = moved.node_copy(node, env.__getitem__)
-            replaced.args = _moved_arguments(replaced.args, device)
-            replaced.kwargs = _moved_arguments(replaced.kwargs, device)
-        if node.op == "get_attr":
-            replaced = _constant_on(moved, graph, replaced, device)
-        env[node] = replaced
+        if pieces.replaces(node, env):
+            continue
+        copied = moved.node_copy(node, env.__getitem__)
+        copied.args = _moved_arguments(copied.args, device)
+        copied.kwargs = _moved_arguments(copied.kwargs, device)
+        env[node] = on_target(graph, node, copied, device)
+    for node in moved.find_nodes(op="get_attr"):
+        if not node.users:
+            moved.erase_node(node)
     result = fx.GraphModule(graph, moved)
     result.meta = dict(graph.meta)
     placeholders = [node for node in moved.nodes if node.op == "placeholder"]
@@ -59,9 +63,13 @@ def retarget(
     ]
 
     def retarget_inner(inner: fx.GraphModule, staying: Collection[int]) -> fx.GraphModule:
-        return retarget(inner, device, target, mode, training=training, staying=staying)
+        return retarget(inner, device, mode, decompositions=decompositions, staying=staying)
 
-    with torch.no_grad():
+    with (
+        torch.no_grad(),
+        replaced(mode, "allow_non_fake_inputs", True),
+        replaced(mode, "allow_fallback_kernels", False),
+    ):
         _Propagation(result, device, mode, retarget_inner).propagate_dont_convert_inputs(*inputs)
     moved.set_codegen(copy.copy(graph.graph._codegen))  # nested arguments, where the graph takes such
     result.recompile()
@@ -101,7 +109,11 @@ class _Propagation(FakeTensorProp):
         if node.meta.get("unbacked_bindings"):
             node.meta["val"] = on_device(node.meta["val"], self._device, self._mode_of_values)
             return node.meta["val"]
-        return super().run_node(node)
+        try:
+            return super().run_node(node)
+        except UnsupportedOperatorException:  # torch has no shapes for it but what its kernel returns on the device
+            node.meta["val"] = on_device(node.meta["val"], self._device, self._mode_of_values)
+            return node.meta["val"]
 
     def _staying(self, call: fx.Node, inner: fx.GraphModule) -> list[int]:
         """Which inputs of a graph that ``call`` runs lie on the CPU: the last of the call's operands are its inputs."""
@@ -123,17 +135,14 @@ def on_device(value: Any, device: torch.device, mode: FakeTensorMode) -> Any:
     return pytree.tree_map_only(Tensor, move, value)
 
 
+def fake_mode_of(graph: fx.GraphModule) -> FakeTensorMode:
+    """The mode that the graph's values were made in."""
+    mode = detect_fake_mode([n.meta.get("val") for n in graph.graph.nodes])
+    if mode is None:
+        mode = FakeTensorMode(allow_non_fake_inputs=True)
+    assert isinstance(mode, FakeTensorMode)
+    return mode
+
+
 def _moved_arguments(arguments: Any, device: torch.device) -> Any:
     return fx.node.map_aggregate(arguments, lambda a: device if isinstance(a, torch.device) and a.type == "cpu" else a)
-
-
-def _constant_on(graph: fx.Graph, module: fx.GraphModule, node: fx.Node, device: torch.device) -> fx.Node:
-    """A tensor that the model made on the CPU while it was traced reaches the target by a copy, as it does there."""
-    value: Any = module
-    for name in str(node.target).split("."):
-        value = getattr(value, name)
-    if not isinstance(value, Tensor) or value.dim() == 0 or value.device == device:
-        return node
-    copy = graph.call_function(torch.ops.prims.device_put.default, (node, device))
-    copy.meta = dict(node.meta)
-    return copy
