@@ -69,6 +69,7 @@ class _Writer:
         families = [
             self._unary, self._unary, self._binary, self._binary, self._binary, self._reduce, self._reduce, self._view,
             self._view, self._view, self._place, self._cast, self._choose, self._normalize, self._library, self._lookup,
+            self._combine, self._put_back,
         ]  # fmt: skip
         for _ in range(length):
             self.random.choice(families)()
@@ -235,6 +236,46 @@ class _Writer:
             f"{{0}}.triu({n - 1})", f"{{0}}.repeat({[2] * x.dim()})", f"torch.stack([{{0}},{{0}}],{d})",
         ]  # fmt: skip
         self._emit(self.random.choice(forms).format(a, b), a in self.exact and b in self.exact)
+
+    def _combine(self) -> None:
+        """Elements of a value, or of another, combined at places that repeat: also read from what is written."""
+        a = self._pick(lambda x: x.dim() > 0)
+        x = self.values[a]
+        if not x.dim():
+            return
+        random = self.random
+        d = random.randrange(x.dim())
+        n = x.shape[d]
+        b = self._pick(lambda y: y.dtype is x.dtype and y.shape == x.shape)
+        source = b if self.values[b].shape == x.shape else a
+        places = f"torch.arange({x.numel()}).reshape({list(x.shape)})*{random.choice((1, 3, 7))}%{n}"
+        reduce = random.choice(("sum", "mean", "amax", "amin"))
+        forms = [
+            f"{a}.scatter_reduce({d},{places},{source},'{reduce}',include_self={random.random() < 0.5})",
+            f"{a}.scatter_add({d},{places},{source})*0.1", f"{a}.scatter({d},{places},1)",
+            f"{a}.index_add({d},torch.arange({n})//2,{source})*0.5", f"{a}.index_fill({d},torch.arange({n})//2,2)",
+            f"{a}.index_put((torch.full((2,),-1),),{a}[0])", f"{a}.scatter({d},torch.zeros_like({a}).long(),1)",
+        ]  # fmt: skip
+        form = random.choice(forms)
+        summed = "add" in form or reduce in ("sum", "mean")
+        self._emit(form, a in self.exact and source in self.exact and not summed)
+
+    def _put_back(self) -> None:
+        """A part of a value computed in another dtype and put back."""
+        a = self._pick(lambda x: x.dim() > 0)
+        x = self.values[a]
+        if not x.dim():
+            return
+        random = self.random
+        d, dtype = random.randrange(x.dim()), random.choice((*FLOATS, torch.int64))
+        n = x.shape[d]
+        forms = [
+            f"{a}.diagonal_scatter(({a}.diagonal({n % 3 - 1})+1).to({dtype}),{n % 3 - 1})",
+            f"{a}.select_scatter(({a}.select({d},0)*2).to({dtype}),{d},-1)",
+            f"{a}.slice_scatter(({a}.narrow({d},0,{(n + 1) // 2})+1).to({dtype}),{d},{n // 2})",
+        ]
+        exact = a in self.exact and not dtype.is_floating_point and not x.dtype.is_floating_point
+        self._emit(random.choice(forms), exact)
 
     def _cast(self) -> None:
         dtype = self.random.choice(FLOATS)
