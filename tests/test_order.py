@@ -15,8 +15,9 @@ from torch import Tensor
 from compiler.describe import describe_region
 from compiler.ir import Buffer, Extern, TensorRef
 from compiler.options import DEFAULTS, Options
+from compiler.planning.dependencies import dependencies
 from compiler.planning.memory import may_alias, plan_memory
-from compiler.planning.order import dependencies, lower_peak
+from compiler.planning.order import lower_peak
 from compiler.planning.schedule import Launch, Scheduled, writes_of
 from compiler.report import MemoryOrder
 from tests.graphs import compiled
@@ -91,7 +92,7 @@ def run(made: Random, steps: list[Scheduled]) -> list[Any]:
 @given(schedules())
 def test_any_order_that_keeps_the_dependencies_computes_the_same(made: Random) -> None:
     expected = run(made, made.steps)
-    graph = dependencies(made.steps, program_of(made))
+    graph = dependencies(made.steps)
     for latest in (False, True):
         left, order = set(range(len(made.steps))), []
         while left:
