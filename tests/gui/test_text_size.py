@@ -128,6 +128,41 @@ def test_the_graph_opens_with_texts_as_large_as_the_windows(large: MainWindow, q
     qtbot.waitUntil(lambda: canvas.camera.scale == pytest.approx(1.3), timeout=5_000)
 
 
+def test_an_open_graph_grows_with_the_texts_around_it(
+    make_window: MakeWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = make_window(worker=False)
+    open_laid_out(qtbot, window, lab_report(160))
+    canvas = window.workspace.graph.canvas
+    group = window.workspace.graph.region.groups[1].name
+    window.workspace.select_unit(group)
+    qtbot.waitUntil(lambda: canvas._motion.goal is None, timeout=5_000)
+    scale = canvas.camera.scale
+    monkeypatch.setattr(sizes, "system_points", lambda: LARGE)
+    QApplication.sendEvent(window.windowHandle(), QEvent(QEvent.Type.ThemeChange))
+    assert canvas.camera.scale == pytest.approx(scale * 1.3)
+    settle()
+    assert canvas.viewport().rect().contains(canvas.view_position(group)), "what was in the middle"
+    assert cut(window) == []
+    monkeypatch.undo()
+    QApplication.sendEvent(window.windowHandle(), QEvent(QEvent.Type.ThemeChange))
+    settle()
+    assert application().font().pointSizeF() == 10.0
+    assert canvas.camera.scale == pytest.approx(scale)
+
+
+def test_a_size_is_fitted_until_its_owner_is_gone(qtbot: QtBot) -> None:
+    widget, told = QWidget(), []
+    sizes.fitted(widget, lambda: told.append(1))
+    assert len(told) == 1
+    sizes.fit_again()
+    assert len(told) == 2
+    widget.deleteLater()
+    QApplication.sendPostedEvents(widget, QEvent.Type.DeferredDelete)
+    sizes.fit_again()
+    assert len(told) == 2
+
+
 def test_the_mouse_is_where_charts_are_drawn(large: MainWindow, qtbot: QtBot) -> None:
     open_laid_out(qtbot, large, lab_report(160))
     workspace, panels = large.workspace, large.workspace.panels
