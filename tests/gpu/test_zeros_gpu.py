@@ -1,4 +1,4 @@
-"""The sign of zeros on a GPU, whose own maximum of 0.0 and -0.0 is 0.0 and whose adders leave a sum of -0.0 as it is."""
+"""The sign of zeros on a GPU: its own maximum of 0.0 and -0.0 is 0.0, and its adders leave a sum of -0.0 as it is."""
 
 from __future__ import annotations
 
