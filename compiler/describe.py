@@ -250,7 +250,7 @@ def _why_together(launch: Launch, rule: str) -> str:
     group = launch.group
     if launch.parts > 1:
         return f"The same code for {launch.parts} unrelated tensors: one launch in place of {launch.parts}."
-    space = _count(group.xnumel) + (f" x {_count(group.rnumel)}" if group.rvars else "")
+    space = _count(group.xnumel) + (f" × {_count(group.rnumel)}" if group.rvars else "")
     if rule == "single":
         return f"One op over {space} points; no neighbour shares data that fusing would save."
     if rule == "inlined":

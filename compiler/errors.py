@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# Of others, as the capture of a model, the sentence itself says what could not be done.
+_OF_A_GRAPH = frozenset(("lower", "fuse", "generate", "plan", "compile"))
+
 
 class CompileError(Exception):
     """A stage could not do its work.
@@ -22,7 +25,7 @@ class CompileError(Exception):
         self.source = source
 
     def __str__(self) -> str:
-        parts = [f"stage {self.stage}"] if self.stage else []
+        parts = [f"stage {self.stage}"] if self.stage in _OF_A_GRAPH else []
         parts += [f"node {self.node}"] if self.node else []
         parts += [self.source] if self.source else []
         return self.message + (f" ({', '.join(parts)})" if parts else "")

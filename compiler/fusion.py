@@ -309,7 +309,7 @@ class _Partitioner:
 
     def _check_domain(self, host: FusionGroup, guest: FusionGroup) -> None:
         def shape(group: FusionGroup) -> str:
-            return f"{group.xnumel} x {group.rnumel}" if group.rvars else f"{group.xnumel}"
+            return f"{group.xnumel} × {group.rnumel}" if group.rvars else f"{group.xnumel}"
 
         if guest.rvars:
             same = guest.xnumel == host.xnumel and guest.rnumel == host.rnumel

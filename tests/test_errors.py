@@ -49,8 +49,15 @@ def test_a_fault_in_lowering_names_stage_node_and_line() -> None:
     assert (error.stage, error.node) == ("lower", "tanh")
     assert error.message == "ZeroDivisionError: no such luck"
     assert error.source == f"{__file__}:{line}, in model: return y.tanh().sum(0)"
-    assert "\n" not in str(error)
+    assert str(error) == f"{error.message} (stage lower, node tanh, {error.source})"
     assert "fallback=eager" in error.hint
+
+
+def test_the_capture_of_a_model_is_not_named_as_a_stage() -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_model(model, (torch.ones(4, 5),), source="model", target=TARGET, compiler="nvcc")
+    assert caught.value.stage == "capture"
+    assert str(caught.value) == "There is no compiler 'nvcc'"
 
 
 def test_a_fault_in_generating_names_its_node(monkeypatch: pytest.MonkeyPatch) -> None:

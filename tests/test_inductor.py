@@ -70,6 +70,16 @@ def regions(report: r.Report) -> Iterator[tuple[r.Region, dict[str, r.Node]]]:
         yield region, {node.name: node for node in region.nodes}
 
 
+def test_advice_is_a_note_and_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    """Inductor warns once a process; every report says it."""
+    for _ in range(2):
+        report = compile_model(
+            lambda x: x @ x, (torch.ones(64, 64),), source="s", target=TARGET, compiler="inductor"
+        ).report
+        assert any("TensorFloat32" in note for note in report.notes)
+    assert not [w for w in recwarn.list if "TensorFloat32" in str(w.message)]
+
+
 def test_regions(report: r.Report) -> None:
     assert [x.kind for x in report.regions] == (["forward", "backward"] if report.training else ["inference"])
     assert report.compiler == "inductor"
@@ -421,8 +431,8 @@ def test_kernels_in_a_language_unknown_here_are_said(monkeypatch: pytest.MonkeyP
         compile_model(lambda x: x.sin(), (torch.ones(4),), source="s", target=TARGET, compiler="inductor")
 
 
-def test_a_template_of_inductors_has_no_grid_that_its_loops_tell() -> None:
-    """The program computes it: attention by a template had ended in a NameError."""
+def test_the_grid_of_a_template_is_that_which_its_program_computes() -> None:
+    """No loops tell it: attention by a template had ended in a NameError."""
     from torch.nn.attention.flex_attention import flex_attention
 
     q = torch.randn(1, 2, 128, 64)
@@ -430,7 +440,10 @@ def test_a_template_of_inductors_has_no_grid_that_its_loops_tell() -> None:
         lambda q: flex_attention(q, q, q), (q,), source="s", target=TARGET, compiler="inductor"
     ).report
     (group,) = (group for group in report.regions[0].groups if group.kind is r.GroupKind.TEMPLATE)
-    assert group.grid == []
+    launched = re.search(rf"{group.kernel}\.run\(.*?, (\d+), (\d+), (\d+), stream=", report.regions[0].wrapper)
+    assert launched is not None
+    assert group.grid == [int(blocks) for blocks in launched.groups()]
+    assert {tuple(kernel.grid) for kernel in report.kernels if kernel.name == group.kernel} == {tuple(group.grid)}
     assert any("flex_attention" in name for name in group.nodes)
     assert not any(kernel.error for kernel in report.kernels)
 

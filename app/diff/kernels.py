@@ -84,7 +84,7 @@ def _settings(a: Kernel, b: Kernel) -> list[Change]:
 
 
 def _product_text(grid: Sequence[int]) -> str:
-    return " x ".join(map(str, grid))
+    return " × ".join(map(str, grid))
 
 
 def unified(a: Kernel, b: Kernel) -> str:

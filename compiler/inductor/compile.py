@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,7 @@ from compiler.inductor.hooks import LaunchFacts
 from compiler.inductor.kernels import InductorKernel, chosen_configs, compile_kernels, kernels_in
 from compiler.inductor.options import parse_config
 from compiler.inductor.run import InductorRegion, InductorRun, inductor_backend
+from compiler.patching import replaced
 from compiler.report import Report, Stage, Target
 from compiler.stages import OnStage, StageEvent
 
@@ -53,7 +55,7 @@ def compile_with_inductor(
     run = InductorRun(target, config, on_stage)
     on_stage(StageEvent("capture", "", 0.0))
     start = time.perf_counter()
-    with watch_dynamo() as dynamo:
+    with watch_dynamo() as dynamo, _advice_as_note(run):
         run.dynamo = dynamo
         compiled = torch.compile(model, backend=inductor_backend(run), dynamic=dynamic or None)
         run_once(compiled)
@@ -64,6 +66,24 @@ def compile_with_inductor(
     )
     report.stages.insert(0, Stage("capture", max(capture_ms, 0.0)))
     return report, compiled
+
+
+@contextmanager
+def _advice_as_note(run: InductorRun) -> Iterator[None]:
+    """What Inductor warns of, that products of float32 are not in TF32, becomes a note of the report."""
+    from torch._inductor import compile_fx
+
+    real = compile_fx._warn_tf32_disabled
+
+    def noted() -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            real.__wrapped__()  # itself, it speaks once a process
+        for warning in caught:
+            run.note(str(warning.message))
+
+    with replaced(compile_fx, "_warn_tf32_disabled", noted):
+        yield
 
 
 def inductor_report(

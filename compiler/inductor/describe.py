@@ -149,7 +149,7 @@ def _group(
     rule = "beside_a_call" if beside_a_call else _rule(unit, alone)
     outputs = [b for b in unit.facts.writes if b not in facts.removed]
     kernel = kernels[unit.launch.kernel]
-    grid = kernel.grid_of(unit.launch.example) if kernel.grid_of is not None else []
+    grid = kernel.grid_of(unit.launch.example) if kernel.grid_of is not None else unit.launch.grid
     return r.Group(
         name=unit.name,
         kind=kind,
@@ -185,7 +185,7 @@ def _space(unit: Unit) -> str:
     """The unit's loops; "" for C++, which has no one space."""
     assert unit.launch is not None
     sizes = [v for k, v in unit.launch.numels.items() if v != 1 or not k.startswith("r")]
-    space = " x ".join(f"{v:,}" if isinstance(v, int) else v for v in sizes)
+    space = " × ".join(f"{v:,}" if isinstance(v, int) else v for v in sizes)
     return f" over {space} points" if space else ""
 
 

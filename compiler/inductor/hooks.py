@@ -72,6 +72,7 @@ class LaunchFacts:
     lines: dict[int, list[str]]  # FX nodes by line, counted from the line "@triton.jit" of its source as 1
     template: bool = False
     example: dict[str, int] = field(default_factory=dict)  # the same sizes as they are with the example inputs
+    grid: list[int] = field(default_factory=list)  # a template's, which its program computes; of the example
 
 
 @dataclass
@@ -306,7 +307,8 @@ class _Watcher:
             template = "Template" in type(kernel).__name__
             body = src_code[src_code.index("@triton.jit") :] if "@triton.jit" in src_code else ""
             lines = self._lines.lines_of(kernel, body)
-            self.facts.launches.append(LaunchFacts(name, members, numels, lines, template, example))
+            grid = _template_grid(kernel) if template else []
+            self.facts.launches.append(LaunchFacts(name, members, numels, lines, template, example, grid))
             return name
 
         return define_kernel
@@ -389,6 +391,14 @@ class _Watcher:
         self._pairs.clear()
         self._order.clear()
         self._scheduled.clear()
+
+
+def _template_grid(kernel: Any) -> list[int]:
+    """The grid that a template's program computes from the sizes of its call; [] where it does so in another way."""
+    compute = getattr(kernel, "grid_fn", None)
+    if compute is None:
+        return []
+    return [int(blocks) for blocks in compute(*map(example_size, kernel.call_sizes), kernel.meta)]
 
 
 def _is_nested() -> bool:

@@ -100,7 +100,7 @@ def _load(kernel: InductorKernel) -> Any:
 
 
 def _grid(inductor_meta: Mapping[str, Any], config: Any) -> Callable[[Mapping[str, int]], list[int]] | None:
-    """The grid from the sizes of the kernel's loops; None for a template, whose program computes its grid."""
+    """The grid from the sizes of the kernel's loops; None for a template, whose program computes its own."""
     from torch._inductor.runtime.triton_heuristics import GridExpr
 
     if inductor_meta.get("extra_launcher_args"):
