@@ -416,14 +416,32 @@ def copy(scope: Scope, target: Lazy, source: Lazy | float, non_blocking: bool = 
     return scope.pointwise((source,), lambda index: cast(source.load(broadcast_index(source, index)), dtype))
 
 
+@lower(aten.threshold)
+def threshold(scope: Scope, x: Lazy, threshold: float, value: float) -> Lazy:
+    """``value`` where x <= threshold, else x."""
+
+    def body(dtype: torch.dtype, v: Value) -> Value:
+        return op("where", dtype, _below(v, threshold, x), const(value, dtype), v)
+
+    return elementwise(scope, body, KIND.DEFAULT, (x,))
+
+
 @lower(aten.threshold_backward)
 def threshold_backward(scope: Scope, gradient: Lazy, x: Lazy, threshold: float) -> Lazy:
     """The gradient where x > threshold, else 0."""
 
     def body(dtype: torch.dtype, g: Value, v: Value) -> Value:
-        return op("where", dtype, op("le", dtype, v, const(threshold, dtype)), const(0, dtype), g)
+        return op("where", dtype, _below(v, threshold, x), const(0, dtype), g)
 
     return elementwise(scope, body, KIND.DEFAULT, (gradient, x))
+
+
+def _below(value: Value, threshold: float, x: Lazy) -> Value:
+    """Whether an element of x is at most ``threshold``, which eager rounds to x's dtype, but on a CPU not to half
+    floats."""
+    if x.device.type != "cpu" or not x.dtype.is_floating_point:
+        threshold = torch.tensor(threshold).to(x.dtype).item()
+    return op("le", torch.bool, value, const(threshold, value.dtype))
 
 
 @lower(aten.gelu_backward)

@@ -29,7 +29,7 @@ _TAKEN_APART = (
     "binary_cross_entropy_backward binary_cross_entropy_with_logits soft_margin_loss "
     "hardswish hardswish_backward hardsigmoid hardsigmoid_backward hardtanh_backward leaky_relu_backward silu_backward "
     "elu elu_backward mish mish_backward softplus softplus_backward log_sigmoid_forward log_sigmoid_backward "
-    "glu glu_backward threshold native_dropout_backward logit logit_backward prelu_kernel "
+    "glu glu_backward native_dropout_backward logit logit_backward prelu_kernel "
     "_prelu_kernel _prelu_kernel_backward celu selu relu6 "
     "addcmul addcdiv lerp frac xlogy special_entr sinc logaddexp logaddexp2 "
     "masked_fill_ select_backward slice_backward tril_indices triu_indices eye "
@@ -39,8 +39,8 @@ _TAKEN_APART = (
     "dot vdot mv addmv addr baddbmm unsafe_split empty_like"
 ).split()
 _KEPT_WHOLE = (
-    "gelu gelu_backward silu hardtanh index_select gather baddbmm clamp_min clamp_max select_scatter slice_scatter "
-    "index_add index_copy index_fill multilabel_margin_loss_forward linspace logspace"
+    "gelu gelu_backward silu hardtanh threshold index_select gather baddbmm clamp_min clamp_max select_scatter "
+    "slice_scatter index_add index_copy index_fill multilabel_margin_loss_forward linspace logspace"
 ).split()
 
 

@@ -108,6 +108,11 @@ def test_half_floats_are_compared_with_numbers_rounded_to_them(number: float, dt
         assert result.tolist() == eager.tolist(), place
 
 
+@pytest.mark.parametrize("number", [-0.5, 0.5, 2])
+def test_integers_meet_a_threshold_of_their_own_dtype(number: float) -> None:
+    check(lambda x: F.threshold(x, number, 7), torch.arange(-3, 4))
+
+
 @pytest.mark.parametrize("dtype", HALF)
 def test_gradients_stop_where_the_threshold_of_half_floats_does(dtype: torch.dtype) -> None:
     def gradient(function: Callable[[Tensor], Tensor]) -> list[float]:
