@@ -267,6 +267,7 @@ class CudaGraph(msgspec.Struct, omit_defaults=True):
     streams: int = 1  # branches that the graph was captured on
     one_stream_us: float | None = None  # measured time of a replay captured on one stream, where both ways were tried
     forked_us: float | None = None  # the same on several, joined at the end
+    fills_as_kernels: int = 0  # nodes that the capture made fills of, and that launch kernels which fill the same
 
 
 class SkipReason(msgspec.Struct, omit_defaults=True):

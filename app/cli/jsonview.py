@@ -111,6 +111,7 @@ def _region(report: Report, region: Region, broke: list[GraphBreak]) -> dict[str
             "partitions": graph.partitions,
             "skip_reasons": [_whole(reason) for reason in graph.skip_reasons],
             "nodes": graph.nodes,
+            "fills_as_kernels": graph.fills_as_kernels,
             "captures": graph.captures,
             "recaptures": graph.recaptures,
             "streams": graph.streams,

@@ -22,7 +22,7 @@ import torch
 from torch.autograd import profiler
 
 from compiler.report import CudaGraph, GraphNode, SkipReason, SourceLine
-from compiler.runtime import driver, patching, topology
+from compiler.runtime import driver, fills, patching, topology
 from compiler.runtime.buffering import InputUse
 from compiler.runtime.observe import NodeLog, Observer, StepLog, Units
 from compiler.runtime.patching import PatchableNode, Place
@@ -189,6 +189,7 @@ def record(
         log = NodeLog(device)
         graph, result = _capture(run, device, pool, observer or Observer(), log)
         facts.capture_ms = _ms_since(began)
+        facts.fills_as_kernels = _fills_as_kernels(graph, log.units, device)
         began = time.perf_counter()
         graph.instantiate()
         facts.instantiate_ms = _ms_since(began)
@@ -310,6 +311,23 @@ def _capture(
         # Nor may the next graph, in a pool of its own, be left with the workspace in this one's.
         torch._C._cuda_clearCublasWorkspaces()
     return graph, result
+
+
+def _fills_as_kernels(graph: torch.cuda.CUDAGraph, units: Units, device: torch.device) -> int:
+    """See ``fills.as_kernels``. The kernels are those of torch, found by capturing them; on the current stream."""
+    captured = []
+
+    def make_kernels(found: Sequence[fills.Fill]) -> list[driver.KernelParams]:
+        pool = torch.cuda.graph_pool_handle()
+        try:
+            other, _ = _capture(lambda: fills.write(found, device), device, pool, Observer(), NodeLog(device))
+        except CaptureRefused:
+            return []
+        captured.append(other)  # its nodes hold the arguments
+        params = map(driver.kernel_params, driver.nodes(other.raw_cuda_graph()))
+        return [each for each in params if each is not None]
+
+    return fills.as_kernels(graph.raw_cuda_graph(), units, make_kernels)
 
 
 def _abandon(graph: torch.cuda.CUDAGraph, device: torch.device, pool: _POOL_HANDLE) -> None:

@@ -10,7 +10,7 @@ import ctypes
 import functools
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
 
 LaunchFunction = Callable[[int, int], int]
@@ -252,6 +252,27 @@ def description(graph: int) -> str:
             return ""
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
+
+
+def add_kernel(graph: int, after: Sequence[int], params: KernelParams) -> int | None:
+    """A new kernel node that waits for ``after``; its arguments are copied. None where the driver refuses."""
+    node, count = c_void_p(), len(after)
+    waits = (c_void_p * count)(*after)
+    name = "cuGraphAddKernelNode_v2"
+    code = _call(name, byref(node), _handle(graph), waits, c_size_t(count), byref(params))
+    return node.value if code == 0 else None
+
+
+def add_edges(graph: int, edges: Sequence[tuple[int, int]]) -> bool:
+    """Let the second node of each pair wait for the first; False where the driver refuses."""
+    count = len(edges)
+    ends = [(c_void_p * count)(*side) for side in zip(*edges, strict=True)] if edges else []
+    return not edges or _call("cuGraphAddDependencies", _handle(graph), *ends, c_size_t(count)) == 0
+
+
+def remove_node(node: int) -> bool:
+    """Take a node out of its graph, with all that it waits for or that waits for it; False where refused."""
+    return _call("cuGraphDestroyNode", _handle(node)) == 0
 
 
 def current_context() -> int | None:

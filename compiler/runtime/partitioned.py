@@ -384,6 +384,7 @@ def merge_facts(graphs: Sequence[CudaGraph]) -> CudaGraph:
         copied_bytes=sum(facts.copied_bytes for facts in graphs),
         topology=topology,
         routes=[route for facts in graphs for route in facts.routes],
+        fills_as_kernels=sum(facts.fills_as_kernels for facts in graphs),
         streams=max((facts.streams for facts in graphs), default=1),
         one_stream_us=_sum(facts.one_stream_us for facts in graphs),
         forked_us=_sum(facts.forked_us for facts in graphs),

@@ -38,6 +38,8 @@ def headlines(graph: CudaGraph) -> list[tuple[str, str]]:
         (fmt.size(graph.copied_bytes), "copied in before a replay"),
         (fmt.count(graph.captures), "capture" if graph.captures == 1 else "captures"),
     ]
+    if graph.fills_as_kernels:
+        found.append((fmt.count(graph.fills_as_kernels), "fills made kernels"))
     found += [(fmt.count(times), f"captured again: {cause}") for cause, times in graph.recaptures.items()]
     if graph.one_stream_us is not None and graph.forked_us is not None:
         several = f"{graph.streams} streams, {fmt.microseconds(graph.one_stream_us)} on one"
