@@ -21,9 +21,13 @@ def summary(report: Report) -> str:
         return "The regions write no floating-point value that could be checked."
     worst = max(numerics.nodes, key=lambda check: check.error)
     return (
-        f"{len(numerics.nodes):,} values were checked against float64 on {numerics.device}: the largest error is "
+        f"{_checked(len(numerics.nodes))} against float64 on {numerics.device}: the largest error is "
         f"{error_text(worst.error)} at {worst.node} (eager's there is {error_text(worst.eager_error)})."
     )
+
+
+def _checked(count: int) -> str:
+    return "1 value was checked" if count == 1 else f"{count:,} values were checked"
 
 
 def error_text(error: float) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.layout.graph_layout import NodeStyle
 from app.layout.items import Items, Link, Spacing
-from app.layout.labels import dtype_text, node_size, op_label, shape_text
+from app.layout.labels import OP_PX, SHAPE_PX, dtype_text, node_size, op_label, shape_text
 from app.layout.layered import arrange
 from app.layout.placement import place_in_order
 from app.layout.ranks import rank_items, topological_order
@@ -145,3 +145,11 @@ def test_longer_text_makes_a_wider_box() -> None:
     short = Node("a", NodeKind.CALL, "aten.add.Tensor", outputs=[TensorInfo([1], "float32")])
     long = Node("a", NodeKind.CALL, "aten.native_layer_norm_backward.default", outputs=[TensorInfo([1], "float32")])
     assert node_size(long, NodeStyle.OP).width > node_size(short, NodeStyle.OP).width
+
+
+@pytest.mark.parametrize("style", [NodeStyle.OP, NodeStyle.EXTERN, NodeStyle.OUTPUT])
+def test_a_box_is_as_high_as_its_lines(style: NodeStyle) -> None:
+    named = Node("output", NodeKind.OUTPUT, "output", [])
+    shaped = Node("output", NodeKind.OUTPUT, "output", [], outputs=[TensorInfo([4096, 1024], "float32")])
+    assert node_size(named, style).height >= 1.5 * OP_PX
+    assert node_size(shaped, style).height >= 1.5 * (OP_PX + SHAPE_PX)

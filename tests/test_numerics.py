@@ -90,6 +90,9 @@ def test_the_overlay_goes_by_powers_of_ten() -> None:
     assert unit_errors(report, region.name)[names[0]].node == "n0", "the value that is least exact stands for its unit"
     report.numerics.nodes.pop(3)
     assert "largest error is 1.0e-4 at n2 (eager's there is 1.0e-8)" in summary(report)
+    assert summary(report).startswith("4 values were checked against float64 on Test GPU")
+    report.numerics.nodes = report.numerics.nodes[:1]
+    assert summary(report).startswith("1 value was checked")
     assert [error_text(value) for value in (3.44e-7, 0.0, 1.0)] == ["3.4e-7", "0", "1.0e0"]
 
 

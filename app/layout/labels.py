@@ -69,7 +69,7 @@ def node_size(node: Node, style: NodeStyle) -> Size:
     if style is NodeStyle.EXTERN:
         return Size(_round_up(max(text, 84.0) + 40), 42.0)
     if style is NodeStyle.OUTPUT:
-        return Size(_round_up(text + 40), 26.0)
+        return Size(_round_up(text + 40), 36.0 if node.outputs else 26.0)
     return Size(_round_up(max(text, 40.0) + 22), 36.0)
 
 

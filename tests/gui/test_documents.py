@@ -300,3 +300,34 @@ def test_nothing_is_left_of_the_last_report_that_was_closed(make_window: MakeWin
         assert not of_report.isVisible(), "the start page is of no report"
     window.show_workspace()
     assert window.status.target.isVisible()
+
+
+def test_another_report_takes_over_no_selection_but_that_of_its_own_model(
+    make_window: MakeWindow, qtbot: QtBot
+) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, 160, "one.py")
+    selection = window.workspace.selection
+    group = window.session.report.regions[0].groups[2].name
+    window.workspace.select_unit(window.session.report.regions[0].groups[1].name)
+    window.workspace.select_unit(group)
+    show(qtbot, window, 160, "two.py")
+    assert selection.current.is_empty, "what has the same name there is something else"
+    assert selection.current.region == window.workspace.graph.region.name
+    assert window.workspace.inspector.title.text() == window.workspace.graph.region.name
+    assert len(selection._history.items) == 1
+    window.workspace.select_unit(group)
+    show(qtbot, window, 160, "two.py")
+    assert selection.current.unit == group, "the same model, compiled again"
+    assert selection.current.nodes == set(window.workspace.index.units[group].nodes)
+    window.workspace.select_node(window.workspace.index.units[group].nodes[0])
+    show(qtbot, window, 60, "two.py")
+    assert selection.current.node in ("", *window.workspace.index.nodes)
+
+
+def test_a_tab_of_the_gallery_goes_without_the_word_for_it(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    show(qtbot, window, 60, "example:softmax")
+    show(qtbot, window, 60, "one.py")
+    assert window.tabs.tabText(0) == "softmax •"
+    assert window.tabs.tabToolTip(0).startswith("example:softmax")

@@ -39,6 +39,8 @@ def test_colouring_by_error_checks_the_numbers(make_window: MakeWindow, qtbot: Q
     assert report is not None
     qtbot.waitUntil(lambda: report.numerics is not None, timeout=10_000)
     assert "1.0e-7 1.0e-3" in workspace.graph.legend.accessibleName()
+    assert not any(told.text.startswith("Checking") for told in window.messages.messages), "nothing is left to cancel"
+    assert window.messages.history[-1].hint == "The graph's colours show where."
     assert workspace.graph.overlays.currentData() == "error"
     assert window.isWindowModified()
     place = column(window)

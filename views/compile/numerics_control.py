@@ -22,6 +22,7 @@ class NumericsControl(QObject):
 
     message = Signal(object)  # Message
     checked = Signal(object)  # the Report that has its numbers now
+    over = Signal(object)  # the Message that told of a check under way
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class NumericsControl(QObject):
         self._notifier = notifier
         self._id = 0
         self._report: Report | None = None  # the one that is being checked
+        self._told: Message | None = None  # which says so
         bridge.numerics_checked.connect(self._on_checked)
         bridge.failed.connect(self._on_failed)
         bridge.died.connect(self._on_died)
@@ -63,9 +65,10 @@ class NumericsControl(QObject):
         local = report.target.local
         how = "this machine's GPU" if local else "Triton's interpreter, which takes minutes for a large model"
         text = f"Checking every value against float64, on {how}."
-        self.message.emit(
-            Message("info", text, "You can look on meanwhile.", action="Cancel", on_action=self._bridge.cancel)
+        self._told = Message(
+            "info", text, "You can look on meanwhile.", action="Cancel", on_action=self._bridge.cancel
         )
+        self.message.emit(self._told)
         self._bridge.send(
             CheckNumerics(
                 self._id,
@@ -85,7 +88,7 @@ class NumericsControl(QObject):
         units = {(region.name, name) for region in report.regions for name in _units(region)}
         event.numerics.nodes = [check for check in event.numerics.nodes if (check.region, check.unit) in units]
         report.numerics = event.numerics
-        self.message.emit(Message("success", summary(report), "Colour the graph by numerical error to see where."))
+        self.message.emit(Message("success", summary(report), "The graph's colours show where."))
         self.checked.emit(report)
 
     def _on_failed(self, event: Failed) -> None:
@@ -108,6 +111,8 @@ class NumericsControl(QObject):
 
     def _end(self) -> None:
         self._report = None
+        if self._told is not None:
+            self.over.emit(self._told)
         self._notifier.end("The check of the numbers has ended.")
 
 

@@ -86,7 +86,8 @@ class DocumentTabs(QTabBar):
                 close.setIconSize(QSize(12, 12))
                 self.setTabButton(place, QTabBar.ButtonPosition.RightSide, close)
             report = document.report
-            self.setTabText(place, f"{name}{' •' if document.is_modified else ''}")
+            short = name.removeprefix("example:")
+            self.setTabText(place, f"{short} •" if document.is_modified else short)
             made_by = f"{compiler_title(report.compiler)}, {report.target.title}"
             options = "".join(f"\n{name}={value}" for name, value in report.options.items())
             self.setTabToolTip(place, f"{document.path or report.source}\n{made_by}{options}")

@@ -69,6 +69,11 @@ class MessageBar(QWidget):
         self.history.append(message)
         self.posted.emit(message)
 
+    def dismiss(self, message: Message) -> None:
+        """What it tells of is over."""
+        for row in [row for row in self._shown if row.message is message]:
+            self._dismiss(row)
+
     def clear(self) -> None:
         """Dismiss every message."""
         for row in list(self._shown):

@@ -42,6 +42,7 @@ def report_panels_in_turns(window: MainWindow) -> Generator[None, None, ReportPa
     panels.run.sample_requested.connect(lambda: window.open_path(str(samples()[0])))
     numerics = NumericsControl(window.bridge, lambda: window.loaded, Notifier(window), window)
     workspace.graph.numerics_requested.connect(window.check_numerics)
+    numerics.over.connect(window.messages.dismiss)
     compare = CompareControl(panels.compare, window.compile_control.start, window.dialogs, window)
     compare.compared.connect(lambda _: workspace.show_panel(panels.compare))
     compare.show_requested.connect(lambda report: window.open_report(report, report.source))

@@ -49,6 +49,7 @@ class Workspace(QObject):
         self._report: Report | None = None
         self._indexes: dict[str, RegionIndex] = {}
         self._filtering: Turns | None = None
+        self._first: Selection | None = None  # in a report that is about to be shown
         self.selection = SelectionModel(self)
         self.filters = FilterStack(self)
         self.graph, self.units, self.inspector, self.panels = graph, units, inspector, panels
@@ -76,9 +77,22 @@ class Workspace(QObject):
         ]
 
     def _take(self, report: Report, indexes: dict[str, RegionIndex]) -> None:
+        if report is not self._report:
+            self._first = self._again(report, indexes)
         self._report = report
         self._indexes = indexes
         self.filters.set_report(report)
+
+    def _again(self, report: Report, indexes: dict[str, RegionIndex]) -> Selection:
+        """What is selected first in another report: where the same compiler made it of the same model, the same."""
+        current, before = self.selection.current, self._report
+        index = indexes.get(current.region)
+        if before is not None and index is not None and _origin(before) == _origin(report):
+            if current.node in index.nodes:
+                return Selection(current.region, index.unit_of(current.node), current.node, frozenset((current.node,)))
+            if (unit := index.units.get(current.unit)) is not None:
+                return Selection(current.region, unit.name, "", frozenset(unit.nodes))
+        return Selection(region=report.regions[0].name if report.regions else "")
 
     def _show_none(self) -> None:
         """Of a report with no region, so that nothing of the one before stays."""
@@ -243,10 +257,11 @@ class Workspace(QObject):
     def _region_changed(self, name: str) -> None:
         self._show_region(self._indexes[name])
         self.region_changed.emit()
-        if self.selection.current.region in self._indexes and self.selection.current.region != name:
-            self.selection.select(Selection(region=name))
+        first, self._first = self._first, None
+        if first is not None:
+            self.selection.reset(first)  # another report: its predecessor's history means nothing
         elif self.selection.current.region != name:
-            self.selection.reset(Selection(region=name))  # another report: its predecessor's history means nothing
+            self.selection.select(Selection(region=name))
         else:
             self._selected(self.selection.current)
 
@@ -308,6 +323,10 @@ class Workspace(QObject):
     def _layout_failed(self, fault: Exception) -> None:
         text = f"The graph cannot be laid out: {type(fault).__name__}."
         self.message.emit(Message("error", text, "The other panels still work.", str(fault)))
+
+
+def _origin(report: Report) -> tuple[str, str, bool]:
+    return report.source, report.compiler, report.training
 
 
 def workspace_in_turns(window: QMainWindow, theme: Theme) -> Generator[None, None, Workspace]:
