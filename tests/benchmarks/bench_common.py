@@ -31,7 +31,7 @@ Cases = dict[str, Callable[[], tuple[Any, tuple[Any, ...], bool]]]
 
 LEAST_ITERATIONS = 50
 LAST_START = 0.7  # of a case's time: no mode is begun after that, for the process ends when the time is over
-WARM_SECONDS = 0.3  # of calls before those that count: a process that waited for its turn starts with cold caches
+WARM_SECONDS = 0.15  # of calls before those that count: a process that waited for its turn starts with cold caches
 INDUCTOR_MODES = frozenset(("inductor", "inductor-graph", "bound"))
 APART = "@"  # between a case and the compiler that a child prepares it with
 
