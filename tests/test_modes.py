@@ -135,11 +135,14 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return logged
 
 
-def test_calls_of_loggers_do_not_keep_an_iteration_from_being_one_graph(regions: list[Any], graphs: list[str]) -> None:
+def test_calls_of_loggers_do_not_keep_an_iteration_from_being_one_graph(
+    regions: list[Any], graphs: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     x = torch.randn(3)
     step = prepare("graph", Logs(False), (x,), training=False)
     step()
     assert step.note == "The whole iteration is one CUDA Graph of 1 nodes. Calls of loggers are left out."
+    assert "compilation metrics" not in caplog.text, "torch 2.11 cannot write the setting"
     assert len(regions) == 1
     assert graphs == []
     torch.testing.assert_close(step.outputs(), [x.relu() + 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Any
 
 # How the names of the methods that write begin, those that libraries put beside them (warning_once) among them.
@@ -17,13 +17,24 @@ def is_at_logger(reason: str) -> bool:
     return "logging.Logger method" in reason
 
 
-def calls_of_loggers_left_out() -> AbstractContextManager[None]:
+@contextmanager
+def calls_of_loggers_left_out() -> Iterator[None]:
     """What is compiled meanwhile does not call loggers, and has no graph breaks there."""
     from torch._dynamo import config
 
     setting = next(name for name in _SETTINGS if hasattr(config, name))
-    left_out: AbstractContextManager[None] = config.patch({setting: getattr(config, setting) | set(_writing_methods())})
-    return left_out
+    metrics = logging.getLogger("torch._dynamo.metrics_context")
+    with config.patch({setting: getattr(config, setting) | set(_writing_methods())}):
+        metrics.addFilter(_can_be_written)
+        try:
+            yield
+        finally:
+            metrics.removeFilter(_can_be_written)
+
+
+def _can_be_written(record: logging.LogRecord) -> bool:
+    """torch 2.11 fails to write these settings, which are functions, into its metrics, and logs that as an error."""
+    return "logging compilation metrics" not in record.getMessage()
 
 
 def _writing_methods() -> Iterator[Callable[..., Any]]:
