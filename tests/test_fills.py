@@ -93,6 +93,12 @@ def test_fills_of_another_kind_are_left(monkeypatch: pytest.MonkeyPatch, params:
     assert {1, 2} < set(fake.at)
 
 
+def test_nothing_changes_where_the_driver_does_not_tell_what_waits_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeDriver(monkeypatch, {1: "a", 2: fill(), 3: "b"}, set())
+    assert as_kernels(GRAPH, dict.fromkeys((1, 2, 3), STEP), kernels) == 0
+    assert set(fake.at) == {1, 2, 3}
+
+
 def test_nothing_changes_where_kernels_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     (kernel,) = kernels([Fill(0x1000, torch.uint8, 8, 0)])
     for refused, make in (("", lambda fills: []), (kernel, kernels), ("edges", kernels)):

@@ -50,12 +50,14 @@ def as_kernels(graph: int, units: Units, make_kernels: MakeKernels) -> int:
         for node, kind in kinds.items()
         if kind == driver.MEMSET and units[node] in launching and (fill := _fill(node)) is not None
     }
-    kernels = make_kernels(list(found.values())) if found else ()
+    edges = driver.edges(graph)
+    # Steps that launch kernels beside their fills have edges: none are those of a driver that does not tell.
+    kernels = make_kernels(list(found.values())) if found and edges else ()
     if len(kernels) != len(found):
         return 0
     before: dict[int, list[int]] = defaultdict(list)
     after: dict[int, list[int]] = defaultdict(list)
-    for first, second in driver.edges(graph):
+    for first, second in edges:
         before[second].append(first)
         after[first].append(second)
     made: dict[int, int] = {}
