@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compiler.report import ExternCall, ExternReason, Node, NodeKind, Region, Report, SourceLine
+from compiler.texts import size_text
 
 
 class State(StrEnum):
@@ -163,7 +164,7 @@ def _inputs(report: Report, region: Region) -> list[Check]:
         about = f"about {us:,.1f} µs" if us >= 0.1 else "less than 0.1 µs"
         time = f" ({about}, estimated)" if bandwidth else ""
         why = "Library calls read them: where" if follows else "Where"
-        detail = f"{why} they move between calls, {_mb(size)} are copied before each replay{time}."
+        detail = f"{why} they move between calls, {size_text(size)} are copied before each replay{time}."
         state = State.COSTS if us >= 1.0 else State.OK
         advice = "Write new data into the same tensors with copy_." if state is State.COSTS else ""
         made.append(Check(state, _named(copied, region), detail, advice, region.name, copied[0].name))
@@ -226,7 +227,3 @@ def _source(region: Region, name: str) -> SourceLine | None:
         if node.name == name:
             return node.provenance.frames[0] if node.provenance.frames else None
     return None
-
-
-def _mb(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB"

@@ -19,6 +19,7 @@ from compiler.planning.schedule import Launch
 from compiler.provenance import provenance_of, with_forward
 from compiler.region import CompiledRegion, launch_counts
 from compiler.sizes import Size
+from compiler.texts import size_text
 
 
 def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
@@ -255,7 +256,7 @@ def _why_together(launch: Launch, rule: str) -> str:
         return f"One op over {space} points; no neighbour shares data that fusing would save."
     if rule == "inlined":
         return f"A chain of element-wise ops over {space} points: each value stays in a register until the last one."
-    saved = f"{group.saved_bytes / 1e6:.2f} MB" if group.saved_bytes >= 1e4 else f"{group.saved_bytes:,} B"
+    saved = size_text(group.saved_bytes)
     how = "read the producer's value at the point where it is made" if rule == "vertical" else "read the same data"
     return (
         f"{len(group.loops)} loops over {space} points {how}; one kernel saves {saved} of traffic (estimated)."

@@ -19,6 +19,7 @@ from compiler.inductor.run import InductorRegion
 from compiler.inductor.skips import describe_capture
 from compiler.inductor.units import Unit, arithmetic_of, units_of
 from compiler.lowering.extern import library_reason, static_reason
+from compiler.texts import size_text
 
 
 def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, InductorKernel], backend: str) -> r.Region:
@@ -202,9 +203,8 @@ def _reason(unit: Unit, rule: str, loops: int, saved: int) -> str:
         return f"One op{over}."
     if rule == "inlined":
         return f"A chain of ops{over}, lowered into one loop nest: each value stays in a register."
-    traffic = f"{saved / 1e6:.2f} MB" if saved >= 1e4 else f"{saved:,} B"
     how = "one reads what another computes" if rule == "vertical" else "they read the same data"
-    return f"{loops} loop nests{over}, fused because {how}: {traffic} less traffic (estimated)."
+    return f"{loops} loop nests{over}, fused because {how}: {size_text(saved)} less traffic (estimated)."
 
 
 def _call(unit: Unit, by_name: Mapping[str, r.Node], fx_nodes: Mapping[str, fx.Node], backend: str) -> r.ExternCall:

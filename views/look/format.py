@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from compiler.report import ExternReason, RefusalRule, TensorInfo
+from compiler.texts import scaled, size_text
 
 _SHORT_DTYPES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
@@ -48,19 +49,19 @@ def count(value: int) -> str:
 
 def size(value: float) -> str:
     """Bytes in decimal units: "12.3 MB"."""
-    return _scaled(value, ("B", "kB", "MB", "GB", "TB"))
+    return size_text(value)
 
 
 def flops(value: float) -> str:
     """Floating-point operations: "1.2 GFLOP"."""
-    return _scaled(value, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"))
+    return scaled(value, ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"))
 
 
 def microseconds(value: float) -> str:
     """A time given in microseconds, in the unit that suits it: "2.10 ns", "12.3 µs", "1.23 ms", "2.10 s"."""
     if 0 < abs(value) < 0.01:
-        return _scaled(value * 1000, ("ns",))
-    return _scaled(value, ("µs", "ms", "s"))
+        return scaled(value * 1000, ("ns",)) if abs(value) >= 5e-6 else "<0.01 ns"
+    return scaled(value, ("µs", "ms", "s"))
 
 
 def milliseconds(value: float) -> str:
@@ -102,17 +103,6 @@ def share(part: float) -> str:
 def plural(value: int, noun: str, many: str = "") -> str:
     """A count with its noun: "1 node", "3 nodes"; ``many`` where the plural is not the noun with an s."""
     return f"{count(value)} {noun if value == 1 else many or noun + 's'}"
-
-
-def _scaled(value: float, units: tuple[str, ...]) -> str:
-    step = 0
-    while abs(value) >= 999.5 and step < len(units) - 1:
-        value /= 1000
-        step += 1
-    if float(value).is_integer() and abs(value) < 1000 and step == 0:
-        return f"{int(value)} {units[step]}"
-    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
-    return f"{value:,.{digits}f} {units[step]}"
 
 
 def breakable(name: str) -> str:
