@@ -27,6 +27,7 @@ from compiler.lowering.extern import mutated_arguments
 from compiler.options import DEFAULTS, Options, parse_options
 from compiler.passes.decompositions import decomposition_table, wrong_rules_set_aside
 from compiler.passes.random_numbers import draw_from_seeds
+from compiler.passes.repeated_random import fill_in
 from compiler.planning.donated import mark_donated_between, mark_donated_inputs
 from compiler.planning.memory import inputs_left_in_place
 from compiler.region import CompiledRegion, compile_region, tangents_at_the_peak
@@ -148,7 +149,8 @@ def through_aot(
     """
 
     def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-        halves = min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
+        cut = min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
+        halves = fill_in(cut[0]), fill_in(cut[1])
         if on_target is not None:  # AOTAutograd looks at the CPU's halves
             mark_donated_between(*halves, kwargs["num_fwd_outputs"])
         return halves

@@ -10,10 +10,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
+from torch._prims.rng_prims import graphsafe_run_with_rng_state
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import checkpoint
 
 from compiler.backend import Session, fusescope
+from compiler.ir import Extern
 from compiler.kernel_library import KernelLibrary
 from compiler.pipeline import compile_model, run_once
 from compiler.planning.donated import donated_inputs
@@ -276,6 +279,34 @@ def test_a_backward_owns_what_its_forward_saved() -> None:
     owned = donated_inputs(backward.graph)
     assert owned
     assert owned <= {name for name in names if not name.startswith(("primals", "tangents"))}
+
+
+def test_attention_that_is_computed_again_draws_what_it_drew() -> None:
+    """The partitioner wraps it in a call that is no op, and says nothing of what that returns."""
+
+    def dropped(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        return F.scaled_dot_product_attention(query * 2, key, value, dropout_p=0.5) + 1
+
+    def repeated(*inputs: Tensor) -> Tensor:
+        result: Tensor = checkpoint(dropped, *inputs, use_reentrant=False)
+        return result
+
+    eye = torch.eye(16).expand(2, 4, 16, 16).clone()
+    inputs = [torch.zeros_like(eye, requires_grad=True), torch.zeros_like(eye), eye.requires_grad_()]
+    regions, compiled = regions_of(repeated, inputs, "a100", training=True)
+    for region in regions:
+        (step,) = (s for s in region.steps if isinstance(s, Extern) and s.reason is ExternReason.RANDOM)
+        assert step.target is graphsafe_run_with_rng_state
+        assert [list(b.size) for b in step.outputs[:1] if b is not None] == [[2, 4, 16, 16]]
+    out = compiled(*inputs)
+    (of_value,) = torch.autograd.grad(out, inputs[2], torch.eye(16).expand_as(out))
+    torch.testing.assert_close(of_value, (out - 1).transpose(-2, -1))
+
+
+def test_sparse_gradients_stay_where_torch_can_make_them() -> None:
+    model = nn.EmbeddingBag(50, 16, mode="sum", sparse=True)
+    (forward, _), _ = regions_of(model, [torch.randint(0, 50, (4, 3))], "h100", training=True)
+    assert "_embedding_bag" in ops(forward)
 
 
 def test_symbolic_sizes() -> None:

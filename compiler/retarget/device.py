@@ -31,6 +31,8 @@ def device_of(target: Target) -> Iterator[None]:
             stack.callback(FakeTensorMode.cache_clear)
         for name, answer in answers_of(target).items():
             stack.enter_context(replaced(torch.cuda, name, answer))
+        # recomputed random ops are given the state of a generator, of which torch asks for a copy
+        stack.enter_context(replaced(torch.cuda, "default_generators", (torch.Generator(),)))
         stack.enter_context(replaced(torch._C, "_cuda_cudaCachingAllocator_is_enabled", lambda: True))
         stack.enter_context(replaced(torch.version, "hip", "6.4" if target.backend == "hip" else None))
         stack.enter_context(replaced(torch._subclasses.fake_tensor, "init_gpu_context", lambda device: None))

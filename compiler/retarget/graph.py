@@ -109,6 +109,9 @@ class _Propagation(FakeTensorProp):
         if node.meta.get("unbacked_bindings"):
             node.meta["val"] = on_device(node.meta["val"], self._device, self._mode_of_values)
             return node.meta["val"]
+        leaves = pytree.tree_leaves(node.meta.get("val"))
+        if any(t.layout is not torch.strided for t in leaves if isinstance(t, Tensor)):
+            return node.meta["val"]  # a torch without CUDA makes no sparse tensor there, not even a fake one
         try:
             return super().run_node(node)
         except UnsupportedOperatorException:  # torch has no shapes for it but what its kernel returns on the device

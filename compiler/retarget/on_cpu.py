@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,14 +21,24 @@ aten = torch.ops.aten
 _SEEDS = ("rng_state", "philox_seed")  # what the result, or the argument, that holds the seed is called
 
 
-def runs_here(graph: fx.GraphModule) -> fx.GraphModule:
-    """The graph itself, with its calls of a GPU's library replaced by what computes the same on the CPU."""
-    found = [node for node in graph.graph.nodes if node.op == "call_function" and node.target in _ON_CPU]
-    for node in found:
-        node.target = _ON_CPU[node.target]
-    if found:
-        graph.recompile()
+def runs_here(graph: fx.GraphModule) -> Callable[..., Any]:
+    """What runs the graph, with what computes the same on the CPU in place of a GPU's library."""
+    calls = [node for node in graph.graph.nodes if node.op == "call_function"]
+    if any(op in _ON_CPU for node in calls for op in (node.target, *filter(_is_op, node.args))):
+        return lambda *args: _Interpreter(graph).run(*args)
     return graph
+
+
+class _Interpreter(fx.Interpreter):
+    """An op may also be an argument, of a call that sets the generator's state for it."""
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args = tuple(_ON_CPU.get(a, a) if _is_op(a) else a for a in args)
+        return super().call_function(_ON_CPU.get(target, target), args, kwargs)
+
+
+def _is_op(value: Any) -> bool:
+    return isinstance(value, torch._ops.OpOverload)
 
 
 def _forward(op: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -99,16 +110,8 @@ def _without_values(tensor: Tensor) -> Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
 
 
-def _named(compute: Callable[..., Any], op: Any) -> Callable[..., Any]:
-    def on_cpu(*args: Any, **kwargs: Any) -> Any:
-        return compute(op, *args, **kwargs)
-
-    on_cpu.__name__ = on_cpu.__qualname__ = f"{op.overloadpacket.__name__}_on_cpu"  # what the graph's text calls it
-    return on_cpu
-
-
 _ON_CPU: Mapping[Any, Callable[..., Any]] = {
-    op: _named(compute, op)
+    op: partial(compute, op)
     for kind in ("flash", "efficient", "cudnn")
     for suffix, compute in (("", _forward), ("_backward", _backward))
     for op in (getattr(aten, f"_scaled_dot_product_{kind}_attention{suffix}").default,)
