@@ -83,7 +83,7 @@ def static_reason(node: torch.fx.Node, on_gpu: bool, backend: str = "") -> tuple
     if chooses_on_cpu(node.target):
         return ExternReason.HOST_SYNC, "control flow: the CPU reads a condition at every call and chooses what runs"
     if getattr(node.target, "__name__", "") == "graphsafe_run_with_rng_state":
-        return ExternReason.RANDOM, f"{node.args[0]} draws random numbers, the same in the forward and again in the backward"
+        return ExternReason.RANDOM, f"{node.args[0]} draws random numbers, and the backward the same once more"
     if not isinstance(node.target, torch._ops.OpOverload):
         return ExternReason.NO_LOWERING, f"{getattr(node.target, '__name__', node.target)} is no ATen op"
     if node.target is torch.ops.aten._local_scalar_dense.default:
