@@ -6,7 +6,7 @@ change, inputs that would be copied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compiler.report import ExternCall, ExternReason, Node, NodeKind, Region, Report, SourceLine
@@ -75,7 +75,23 @@ def capture_checks(report: Report) -> list[Check]:
     if not any(check.state in (State.SPLITS, State.SKIPS) for check in found):
         found.append(Check(State.OK, "Nothing refuses capture", "Every region can be one CUDA Graph."))
     order = [State.SKIPS, State.SPLITS, State.COSTS, State.OK]
-    return sorted(found, key=lambda check: order.index(check.state))
+    return sorted(_joined(found), key=lambda check: order.index(check.state))
+
+
+def _joined(found: list[Check]) -> list[Check]:
+    """The list, with what holds of several regions as a whole told once, and of which."""
+    regions: dict[Check, list[str]] = {}
+    for check in found:
+        of_all = check if check.node or check.source else replace(check, region="")
+        regions.setdefault(of_all, []).append(check.region)
+    made = []
+    for check, names in regions.items():
+        if len(names) == 1:
+            made.append(replace(check, region=names[0]))
+        else:
+            more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+            made.append(replace(check, detail=f"{check.detail} In {', '.join(names[:4])}{more}.", region=names[0]))
+    return made
 
 
 def _breaks(report: Report) -> list[Check]:

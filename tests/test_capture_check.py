@@ -83,3 +83,16 @@ def test_what_was_measured_says_what_capture_is_worth() -> None:
     worth = next(check for check in capture_checks(lab_report(60)) if "launches become one" in check.title)
     assert "the CPU is the limit" in worth.detail
     assert "Test GPU" in worth.detail
+
+
+def test_what_holds_of_several_regions_is_told_once_and_of_which() -> None:
+    report = transformer_report(60, training=True)
+    for region in report.regions:
+        reason = SkipReason("cpu_op", "The region runs on the CPU.")
+        region.cuda_graph = CudaGraph(capturable=False, skip_reasons=[reason])
+    skips = [check for check in capture_checks(report) if check.state is State.SKIPS]
+    names = [region.name for region in report.regions]
+    assert [check.detail for check in skips] == [f"The region runs on the CPU. In {', '.join(names)}."]
+    report.regions[1].cuda_graph.skip_reasons[0].node = report.regions[1].nodes[3].name
+    skips = [check for check in capture_checks(report) if check.state is State.SKIPS]
+    assert [check.region for check in skips] == names, "each has a place of its own to go to"

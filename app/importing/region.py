@@ -68,7 +68,7 @@ def read_region(texts: RegionTexts, number: int) -> ReadRegion:
     if texts.skip_reason:
         graph = r.CudaGraph(capturable=False, skip_reasons=[r.SkipReason("other", texts.skip_reason)])
     elif {t.device.partition(":")[0] for node in nodes for t in node.outputs if t.device} == {"cpu"}:
-        graph = r.CudaGraph(capturable=False, skip_reasons=[r.SkipReason("cpu_op", "the region runs on the CPU")])
+        graph = r.CudaGraph(capturable=False, skip_reasons=[r.SkipReason("cpu_op", "The region runs on the CPU.")])
     region = r.Region(
         name=name,
         kind=kind,
