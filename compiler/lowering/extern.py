@@ -104,6 +104,8 @@ def static_reason(node: torch.fx.Node, on_gpu: bool, backend: str = "") -> tuple
     for tensor in tensors:
         if tensor.layout is not torch.strided or tensor.is_quantized:
             return ExternReason.UNSUPPORTED_DTYPE, f"the layout {tensor.layout} is not strided"
+        if tensor.is_neg():  # the imaginary part of a conjugate; torch reads it by a copy, which knows
+            return ExternReason.NO_LOWERING, "a tensor stands for the negatives of what lies in its memory"
         if tensor.dtype not in SUPPORTED_DTYPES:
             return ExternReason.UNSUPPORTED_DTYPE, f"{str(tensor.dtype).removeprefix('torch.')} has no generated code"
     if any(_is_unknown(v) for v in pytree.tree_leaves(values)):
