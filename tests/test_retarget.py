@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
+from torch._C import DispatchKey
 from torch._prims.rng_prims import graphsafe_run_with_rng_state
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree as pytree
@@ -23,6 +24,8 @@ from compiler.planning.donated import donated_inputs
 from compiler.region import CompiledRegion
 from compiler.report import ExternReason
 from compiler.retarget.attention import Call, attention_of, chosen
+from compiler.retarget.autocast import AS_GIVEN, SINGLE_RESULT, WIDEST, casts, ops_of_autocast
+from compiler.retarget.autocast import SINGLE as SINGLE_OPS
 from compiler.retarget.compositions import composed_as_on_gpu
 from compiler.targets import resolve
 from tests.test_examples import SMALL, build, example_names
@@ -247,6 +250,56 @@ def test_the_norm_by_root_mean_square_has_a_backward_of_its_own() -> None:
     origins = {str(n.meta["original_aten"]) for n in calls(backward)}
     assert origins == {"aten._fused_rms_norm_backward.default"}
     torch.testing.assert_close(gradients(compiled, [x]), gradients(model, [x]))
+
+
+class Casting(nn.Module):
+    """Under autocast: a product, a norm, a sum and dtypes that are mixed."""
+
+    def __init__(self, device: str, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(16, 16), nn.LayerNorm(16)
+        self.device, self.dtype = device, dtype
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        with torch.autocast(self.device, self.dtype):
+            y = self.linear(x)
+            with torch.autocast(self.device, enabled=False):
+                plain = x @ x.mT
+            wide = torch.addcmul(y, y, x), torch.dot(y[0], x[0]), torch.atan2(y, y)
+            return y, self.norm(y), y.softmax(-1), y.sum(), y.exp(), torch.cat([y, x]), F.gelu(y), plain, *wide
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype"), [("cuda", torch.float16), ("cuda", torch.bfloat16), ("cpu", torch.bfloat16)]
+)
+def test_autocast_has_the_rules_of_a_gpu(device: str, dtype: torch.dtype, recwarn: pytest.WarningsRecorder) -> None:
+    """torch switches it off where it has no GPU, and the CPU keeps a norm in half floats. The dtypes are CUDA's."""
+    model, x = Casting(device, dtype), torch.randn(4, 16)
+    ((region,), compiled) = regions_of(model, [x], "h100")
+    wanted = [dtype, *[SINGLE] * 5, dtype, *[SINGLE] * 3, dtype]
+    with composed_as_on_gpu(True):
+        assert [t.dtype for t in compiled(x)] == wanted
+    (output,) = region.graph.graph.find_nodes(op="output")
+    assert [n.meta["val"].dtype for n in output.args[0]] == wanted
+    assert not [w for w in recwarn.list if "autocast" in str(w.message)]
+    assert not torch.is_autocast_enabled("cpu")
+    assert not torch.is_autocast_enabled("cuda")
+
+
+def test_every_op_that_autocast_casts_for_has_its_rule() -> None:
+    """An op of a newer torch has to be looked up: what is in no list takes the lower precision."""
+    names = {op.overloadpacket.__name__ for op in ops_of_autocast() if casts(op, "AutocastCUDA")}
+    assert names - SINGLE_OPS - SINGLE_RESULT - WIDEST - AS_GIVEN <= set(
+        "_convolution _cudnn_rnn _scaled_dot_product_flash_attention _thnn_fused_gru_cell _thnn_fused_lstm_cell addbmm "
+        "addmm addmv addr baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d "
+        "conv_transpose3d convolution cudnn_convolution cudnn_convolution_transpose einsum gru_cell linalg_multi_dot "
+        "linalg_vecdot linear lstm_cell matmul mm mv prelu rnn_relu_cell rnn_tanh_cell "
+        "scaled_dot_product_attention".split()
+    )
+    with composed_as_on_gpu(True):
+        assert all(DispatchKey.AutocastCPU in op.py_kernels or casts(op, "AutocastCPU") for op in ops_of_autocast())
+    assert not any(DispatchKey.AutocastCPU in op.py_kernels for op in ops_of_autocast())
+    assert not casts(aten.softmax.int, "AutocastCPU")
 
 
 def test_a_number_that_is_set_is_made_on_the_target() -> None:

@@ -1,4 +1,4 @@
-"""Ops that are put together in another way where a model is traced on the CPU for a GPU.
+"""What is put together in another way where a model is traced on the CPU for a GPU.
 
 torch would take oneDNN's layer for an LSTM there, an op that no GPU has, and would compose an RMS norm of elementary
 ops, which a GPU has a kernel for, and a backward of its own.
@@ -13,19 +13,21 @@ import torch
 from torch._decomp import decompositions, get_decompositions
 
 from compiler.patching import replaced
+from compiler.retarget.autocast import autocast_as_on_gpu
 
 aten = torch.ops.aten
 
 
 @contextmanager
 def composed_as_on_gpu(traced_on_cpu: bool) -> Iterator[None]:
-    """While the context is held these ops are traced as they are on a GPU."""
+    """While the context is held ops, and autocast, are traced as they are on a GPU."""
     if not traced_on_cpu:
         yield
         return
     with (
         replaced(decompositions, "select_one_layer_lstm_function", lambda *_: decompositions.one_layer_lstm),
         _whole_rms_norm(),
+        autocast_as_on_gpu(),
     ):
         yield
 
