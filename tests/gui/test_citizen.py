@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.settings import Settings, load_settings, save_settings
 from tests.fake_runs import lab_report
-from tests.gui.conftest import Answers, MakeWindow, open_laid_out, to_front
+from tests.gui.conftest import Answers, MakeWindow, open_laid_out, settle, to_front
 from views import main_window
 from views.main_window import MainWindow
 from views.window import notify
@@ -146,6 +146,7 @@ def test_light_and_dark_follow_the_system_while_the_window_is_open(
         scheme = Qt.ColorScheme.Dark if dark else Qt.ColorScheme.Light
         QGuiApplication.styleHints().colorSchemeChanged.emit(scheme)
         assert window.theme.is_dark is dark
+        settle()
         assert (canvas.grab().toImage().pixelColor(3, 3).lightness() < 90) is dark
         assert (window.palette().window().color().lightness() < 90) is dark
     window.set_theme("light")

@@ -140,8 +140,8 @@ def test_an_open_graph_grows_with_the_texts_around_it(
     scale = canvas.camera.scale
     monkeypatch.setattr(sizes, "system_points", lambda: LARGE)
     QApplication.sendEvent(window.windowHandle(), QEvent(QEvent.Type.ThemeChange))
-    assert canvas.camera.scale == pytest.approx(scale * 1.3)
     settle()
+    assert canvas.camera.scale == pytest.approx(scale * 1.3)
     assert canvas.viewport().rect().contains(canvas.view_position(group)), "what was in the middle"
     assert cut(window) == []
     monkeypatch.undo()

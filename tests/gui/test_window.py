@@ -16,7 +16,7 @@ from app.settings import Settings
 from app.sources.gallery import examples
 from compiler.report import Report
 from tests.fake_reports import transformer_report
-from tests.gui.conftest import Answers, MakeWindow, is_seen, printed, to_front
+from tests.gui.conftest import Answers, MakeWindow, is_seen, printed, settle, to_front
 from views.code.code_view import CodeView
 from views.code.detail import Detail
 from views.inspector.table import Table
@@ -404,6 +404,7 @@ def test_theme_button_changes_every_part(make_window: MakeWindow, qtbot: QtBot, 
     qtbot.mouseClick(buttons["Light or dark"], LEFT)
     assert window.theme.is_dark
     assert window.settings.theme == "dark"
+    settle()
     image = window.grab().toImage()
     panels = window.workspace
     for part in (panels.graph.canvas, panels.inspector.kernel_panel.code, panels.units.table):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from compiler.report import Region, Report
-from views.background.turns import Turns
+from views.background.turns import Turns, in_a_turn
 from views.graph.panel import GraphPanel
 from views.graph.view_history import Around
 from views.inspector.panel import Inspector
@@ -43,9 +44,11 @@ class Workspace(QObject):
         inspector: Inspector,
         panels: BottomPanel,
         docks: Docks,
+        theme: Theme,
     ) -> None:
-        """Connects the panels, which ``workspace_in_turns`` makes."""
+        """Connects the panels, which ``workspace_in_turns`` makes in ``theme``."""
         super().__init__(window)
+        self._theme = theme
         self._report: Report | None = None
         self._indexes: dict[str, RegionIndex] = {}
         self._filtering: Turns | None = None
@@ -63,9 +66,16 @@ class Workspace(QObject):
         return self._indexes.get(region.name) if region is not None else None
 
     def set_theme(self, theme: Theme) -> None:
-        """Other colours."""
-        for part in (self.graph, self.units, self.inspector, self.panels, self.docks):
-            part.set_theme(theme)
+        """Other colours, a part in each turn: all of them and their painting at once would take over a frame."""
+        self._theme = theme
+        self.docks.set_theme(theme)
+        for part in (self.graph, self.units, self.inspector, self.panels):
+            part.setUpdatesEnabled(False)  # it is painted once it has its colours
+            in_a_turn(part, partial(self._colour, part))
+
+    def _colour(self, part: GraphPanel | UnitsPanel | Inspector | BottomPanel) -> None:
+        part.set_theme(self._theme)
+        part.setUpdatesEnabled(True)
 
     def showing(self, report: Report, layouts: dict[str, bytes], indexes: dict[str, RegionIndex]) -> list[Step]:
         """The steps that show another report; ``layouts`` are those its session kept, ``indexes`` of its regions."""
@@ -345,4 +355,4 @@ def workspace_in_turns(window: QMainWindow, theme: Theme) -> Generator[None, Non
         side.ensurePolished()  # with all that is in it, which would else happen when it is first shown
         yield
     yield from panels.make_pages()
-    return Workspace(window, graph, units, inspector, panels, docks)
+    return Workspace(window, graph, units, inspector, panels, docks, theme)
