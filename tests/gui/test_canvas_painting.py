@@ -277,3 +277,20 @@ def test_a_move_ends_a_sharp_picture_that_is_being_drawn(qtbot: QtBot, canvas: G
     canvas.viewport().grab()
     qtbot.waitUntil(lambda: canvas._base._camera == goal, timeout=30_000)
     assert canvas._base._next is None
+
+
+def test_a_library_s_name_stays_above_the_border_of_what_is_selected(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    show(qtbot, canvas, "addmm")
+    canvas.move_to(Camera().centred(*canvas.scene.locate("addmm")[:2], canvas._width, canvas._height, 2.0))
+    canvas._come_to_rest()
+    left, top, width, _ = canvas.scene.locate("addmm")
+    x, y = canvas.camera.to_view(left + width - 12, top)  # within the name's end
+
+    def seen() -> list[int]:
+        image = canvas.viewport().grab().toImage()
+        return [image.pixel(round(x) + dx, round(y) + dy) for dx in range(-30, 0) for dy in range(-8, 9)]
+
+    before = seen()
+    canvas.select_nodes({"addmm"})
+    assert canvas.canvas_palette.selection.rgb() not in seen()
+    assert seen() == before

@@ -455,6 +455,16 @@ class ScenePainter:
             radius = {NodeStyle.OP: _ROUND_NODE + 1, NodeStyle.EXTERN: 1.0}.get(NodeStyle(style[node]), 0.0)
             radius = radius or rect.height() / 2
             painter.drawRoundedRect(rect, radius, radius)
+        if scale >= SCALE_SUBTITLE:
+            self._badges_again(painter, nodes[style[nodes] == NodeStyle.EXTERN])
+
+    def _badges_again(self, painter: QPainter, nodes: Indices) -> None:
+        """Above the border that was drawn around their nodes."""
+        painter.setFont(self.small_text.font)
+        inks = self.palette.node_inks(self.scene.node_ink[nodes])
+        for node, ink in zip(nodes.tolist(), inks.tolist(), strict=True):
+            rect = QRectF(*self.scene.node_rect[node].tolist())
+            self._paint_badges(painter, [(node, rect)], self.palette.node(ink))
 
 
 class _SceneSpace:
