@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -76,7 +75,13 @@ class Session:
     graph_pool: Any = None  # of every graphed region; made with the first
     regions: list[CompiledRegion] = field(default_factory=list)
     first_number: int = 0  # of the first region's graph, where other sessions' are shown with this one's
+    notes: list[str] = field(default_factory=list)
     specialized: dict[str, str] = field(default_factory=dict)  # region -> why it is compiled anew for every size
+
+    def note(self, text: str) -> None:
+        """Something that the reader of the report must know, said once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def span(self) -> tuple[float, float]:
         """The next region's part of the progress bar: each takes half of what is left."""
@@ -131,8 +136,10 @@ def fusescope(
     number = session.first_number + sum(1 for r in session.regions if r.kind != "backward")
     tangents = Tangents()
     compiler_of = partial(_compiler, session, number, tangents)
-    on_target = partial(device_of, session.target) if session.elsewhere else None
-    return tangents.lending(through_aot(gm, example_inputs, compiler_of, session.library.options, on_target))
+    moved = partial(for_target, on_target=partial(device_of, session.target), note=session.note)
+    return tangents.lending(
+        through_aot(gm, example_inputs, compiler_of, session.library.options, moved if session.elsewhere else None)
+    )
 
 
 def through_aot(
@@ -140,18 +147,17 @@ def through_aot(
     example_inputs: Sequence[Any],
     compiler_of: Callable[[str], GraphCompiler],
     options: Options = DEFAULTS,
-    on_target: Callable[[], AbstractContextManager[None]] | None = None,
+    moved: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> Any:
     """Dynamo's graph as ATen graphs; ``compiler_of`` gives what makes a callable of a graph of each kind.
 
-    With ``on_target`` it gets them moved to a GPU that is not here, within the context that this makes, and what it
-    makes of them does not run.
+    ``moved`` puts compilers for a GPU that is not here in place of these (``compiler/retarget/aot.py``).
     """
 
     def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         cut = min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
         halves = fill_in(cut[0]), fill_in(cut[1])
-        if on_target is not None:  # AOTAutograd looks at the CPU's halves
+        if moved is not None:  # AOTAutograd looks at the CPU's halves
             mark_donated_between(*halves, kwargs["num_fwd_outputs"])
         return halves
 
@@ -167,8 +173,8 @@ def through_aot(
         "decompositions": decomposition_table(options.random),
         "partition_fn": partition,
     }
-    if on_target is not None:
-        stages = for_target(stages, on_target)
+    if moved is not None:
+        stages = moved(stages)
     compile_inference = stages["inference_compiler"]
 
     def inference(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Any:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -78,6 +78,7 @@ def compile_model(
     """
     from compiler.retarget.attention import attention_of
     from compiler.retarget.compositions import composed_as_on_gpu
+    from compiler.retarget.triton_kernels import triton_kernels_for
     from compiler.runtime.executable import interpreting
 
     if compiler not in _COMPILERS:
@@ -87,7 +88,11 @@ def compile_model(
     # our own kernels run on the CPU where Triton interprets them, and Inductor's never do
     elsewhere = not target.local and (compiler == "inductor" or not interpreting())
     job = _Job(source, target, training, dynamic, dict(options or {}), dict(files or {}), listen, elsewhere)
-    with composed_as_on_gpu(not target.local), attention_of(target) if elsewhere else nullcontext():
+    with ExitStack() as stack:
+        stack.enter_context(composed_as_on_gpu(not target.local))
+        if elsewhere:
+            stack.enter_context(attention_of(target))
+            stack.enter_context(triton_kernels_for(target))
         return _COMPILERS[compiler](model, tuple(inputs), job)
 
 
@@ -276,6 +281,7 @@ def _notes(session: Any, report: Report) -> Iterator[str]:
     yield from sizes_note(report.regions)
     for name, reason in session.specialized.items():
         yield f"Region {name} is compiled anew for every combination of sizes: {reason}."
+    yield from session.notes
     failed = sum(bool(kernel.error) for kernel in report.kernels)
     if failed:
         yield f"{failed} kernels did not compile for {session.target.name}; their regions run as captured."

@@ -19,6 +19,7 @@ from compiler.lowering.graph import lower_graph
 from compiler.options import Options
 from compiler.passes.biases import biases_apart
 from compiler.passes.layout import channels_last, wants_channels_last
+from compiler.passes.own_kernels import with_own_kernels
 from compiler.passes.padding import pad_products
 from compiler.planning.combine import combine, numbered
 from compiler.planning.donated import donated_inputs
@@ -139,6 +140,7 @@ def _rewritten(
 ) -> torch.fx.GraphModule:
     """The graph with the operands of cuBLAS's and cuDNN's calls laid out as these want them. What is faster is tried on
     the GPU where ``library`` tunes its kernels there."""
+    graph = with_own_kernels(graph)
     graph = biases_apart(graph, library.time_bias if library.tunes else None)
     if kind == "inference" and wants_channels_last(graph, target):
         graph = channels_last(graph)

@@ -30,7 +30,8 @@ from compiler.retarget.compositions import composed_as_on_gpu
 from compiler.targets import resolve
 from tests.test_examples import SMALL, build, example_names
 
-pytest.importorskip("triton", reason="kernels are Triton's")
+triton = pytest.importorskip("triton", reason="kernels are Triton's")
+tl = pytest.importorskip("triton.language")
 aten = torch.ops.aten
 ATTENTION = "_scaled_dot_product_{}_attention{}"
 
@@ -360,6 +361,33 @@ def test_sparse_gradients_stay_where_torch_can_make_them() -> None:
     model = nn.EmbeddingBag(50, 16, mode="sum", sparse=True)
     (forward, _), _ = regions_of(model, [torch.randint(0, 50, (4, 3))], "h100", training=True)
     assert "_embedding_bag" in ops(forward)
+
+
+@triton.jit
+def plus_one(source, result, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(result + place, tl.load(source + place, mask=place < count) + 1, mask=place < count)
+
+
+def launching(x: Tensor) -> Tensor:
+    result = torch.empty_like(x)
+    plus_one[(1,)](x, result, x.numel(), BLOCK=64)
+    return result * 2
+
+
+@pytest.mark.parametrize("compiler", ["fusescope", "inductor"])
+def test_a_triton_kernel_of_the_models_own_is_a_call(compiler: str) -> None:
+    """Dynamo captures it only where it believes in a GPU, and the kernel cannot run on the CPU."""
+    compilation = compile_model(launching, (torch.ones(64),), source="l", target=resolve("h100"), compiler=compiler)
+    (region,) = compilation.report.regions
+    found = [call for call in region.extern_calls if any("triton_kernel" in name for name in call.nodes)]
+    assert len(found) == 1
+    assert len(region.groups) == 1
+    assert any("are not run on the CPU" in note for note in compilation.report.notes)
+    if compiler == "fusescope":
+        assert found[0].detail == "the model's own Triton kernel plus_one"
+        assert "kwargs={'source': arg0_1, 'result': ext_empty_permuted}" in region.wrapper
+    assert triton.runtime.driver._active is None or torch.cuda.is_available()
 
 
 def test_symbolic_sizes() -> None:

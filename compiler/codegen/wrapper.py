@@ -268,6 +268,8 @@ class _Writer:
             if isinstance(value, list):
                 return f"[{inner}]"
             return f"({inner}{',' if len(value) == 1 else ''})"
+        if isinstance(value, dict):
+            return f"{{{', '.join(f'{self._value(k)}: {self._value(v)}' for k, v in value.items())}}}"
         if isinstance(value, torch.device):
             return f"device({str(value)!r})"
         if value is None or isinstance(value, bool | int | float | str | torch.dtype | torch.layout):

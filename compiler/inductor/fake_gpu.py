@@ -18,7 +18,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from compiler.patching import replaced
 from compiler.report import Target
-from compiler.retarget.device import DEVICE, answers_of, device_of
+from compiler.retarget.device import answers_of, device_of
+from compiler.retarget.triton_kernels import triton_driver_of
 
 # Modules with functions that remember an answer about the device.
 _REMEMBERING = (
@@ -45,7 +46,6 @@ def fake_gpu(target: Target) -> Iterator[None]:
     import torch._inductor.runtime.triton_heuristics
     import torch._inductor.utils
     from torch._inductor.constant_folding import ConstantFolder
-    from triton.runtime import driver
 
     with ExitStack() as stack:
         stack.callback(_forget_answers)
@@ -55,7 +55,7 @@ def fake_gpu(target: Target) -> Iterator[None]:
         stack.enter_context(replaced(torch._inductor.utils, "get_device_tflops", lambda dtype: _tflops(dtype, target)))
         stack.enter_context(replaced(ConstantFolder, "run", _on_cpu(ConstantFolder.run)))
         stack.enter_context(_device_interface(target))
-        stack.enter_context(_triton_driver(driver, target))
+        stack.enter_context(triton_driver_of(target))
         _forget_answers()
         yield
 
@@ -128,43 +128,6 @@ def _device_interface(target: Target) -> Iterator[None]:
                 di.device_interfaces.pop(name, None)
             else:
                 di.device_interfaces[name] = interface
-
-
-@contextmanager
-def _triton_driver(driver: Any, target: Target) -> Iterator[None]:
-    """Make a driver active that knows the target and can run nothing."""
-    from compiler.targets import gpu_target
-
-    gpu = gpu_target(target)
-
-    class FakeDriver:
-        """What Triton asks of the active driver while it only compiles."""
-
-        def get_current_target(self) -> Any:
-            return gpu
-
-        def get_current_device(self) -> int:
-            return 0
-
-        def set_current_device(self, device: int) -> None:
-            return None
-
-        def get_current_stream(self, device: int) -> int:
-            return 0
-
-        def get_active_torch_device(self) -> torch.device:
-            return DEVICE
-
-        @staticmethod
-        def is_active() -> bool:
-            return True
-
-    before = driver._active
-    driver.set_active(FakeDriver())
-    try:
-        yield
-    finally:
-        driver._active = before
 
 
 def _forget_answers() -> None:

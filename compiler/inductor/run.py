@@ -136,7 +136,7 @@ def around_aot(run: InductorRun, texts: dict[str, str]) -> Iterator[None]:
     def call(aot: Any, gm: fx.GraphModule, example_inputs: Sequence[Any], **keywords: Any) -> Any:
         aot.kwargs["partition_fn"] = _seen_joint(aot.kwargs["partition_fn"], texts)
         if not run.on_this_machine:
-            aot.kwargs.update(for_target(aot.kwargs, lambda: without_gpu(run)))
+            aot.kwargs.update(for_target(aot.kwargs, lambda: without_gpu(run), run.note))
         return real(aot, gm, example_inputs, **keywords)
 
     with without_caches(), replaced(AotAutograd, "__call__", call):

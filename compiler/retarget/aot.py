@@ -18,15 +18,18 @@ from compiler.dynamo.without_values import by_shape
 from compiler.retarget.decompositions import before_the_move
 from compiler.retarget.device import DEVICE
 from compiler.retarget.graph import fake_mode_of, on_device, retarget
-from compiler.retarget.on_cpu import runs_here
+from compiler.retarget.on_cpu import has_triton_kernels, runs_here
 from compiler.runtime.calling import boxed, emptying
 
 
-def for_target(real: Mapping[str, Any], on_target: Callable[[], AbstractContextManager[None]]) -> dict[str, Any]:
+def for_target(
+    real: Mapping[str, Any], on_target: Callable[[], AbstractContextManager[None]], note: Callable[[str], None]
+) -> dict[str, Any]:
     """What AOTAutograd is given in place of ``real``: ``fw_compiler``, ``bw_compiler``, ``inference_compiler``,
     ``partition_fn`` and ``decompositions``, by these names.
 
-    ``on_target`` makes the context in which graphs are moved, cut in two and compiled.
+    ``on_target`` makes the context in which graphs are moved, cut in two and compiled. ``note`` is told what whoever
+    reads the report has to know.
     """
     real = dict(real)
     table = real["decompositions"]
@@ -34,6 +37,12 @@ def for_target(real: Mapping[str, Any], on_target: Callable[[], AbstractContextM
 
     def moved(graph: fx.GraphModule) -> fx.GraphModule:
         return retarget(graph, DEVICE, fake_mode_of(graph), decompositions=table)
+
+    def as_traced(graph: fx.GraphModule) -> Any:
+        if has_triton_kernels(graph):
+            note("Triton kernels of the model's own are not run on the CPU: what they write stays as it was there.")
+        run = runs_here(graph)
+        return boxed(emptying(lambda args: by_shape(run, args)))
 
     def partition_fn(joint: fx.GraphModule, inputs: Any, **keywords: Any) -> Any:
         from torch._functorch.partitioners import default_partition
@@ -50,19 +59,19 @@ def for_target(real: Mapping[str, Any], on_target: Callable[[], AbstractContextM
         with TracingContext.report_output_strides() as strides, on_target():
             real["fw_compiler"](forward, _placeholder_values(forward))
         _restride(halves["backward"], forward, strides or [])
-        return _as_traced(gm)
+        return as_traced(gm)
 
     def bw_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         backward = halves["backward"]
         with TracingContext.report_output_strides(), on_target():
             real["bw_compiler"](backward, _placeholder_values(backward))
-        return _as_traced(gm)
+        return as_traced(gm)
 
     def inference_compiler(gm: fx.GraphModule, inputs: Sequence[Any]) -> Any:
         with TracingContext.report_output_strides(), on_target():
             graph = moved(gm)
             real["inference_compiler"](graph, _placeholder_values(graph))
-        return _as_traced(gm)
+        return as_traced(gm)
 
     return {
         "partition_fn": partition_fn,
@@ -71,12 +80,6 @@ def for_target(real: Mapping[str, Any], on_target: Callable[[], AbstractContextM
         "inference_compiler": inference_compiler,
         "decompositions": before_the_move(table),
     }
-
-
-def _as_traced(graph: fx.GraphModule) -> Any:
-    """What runs the graph on the CPU."""
-    run = runs_here(graph)
-    return boxed(emptying(lambda args: by_shape(run, args)))
 
 
 def _restride(backward: fx.GraphModule, forward: fx.GraphModule, strides: Sequence[Any]) -> None:

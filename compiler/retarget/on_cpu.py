@@ -7,12 +7,13 @@ that the forward returns and the backward is given, so that both have the same o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_functional
 from torch.utils import _pytree as pytree
 
 from compiler.passes import random_numbers
@@ -110,9 +111,22 @@ def _without_values(tensor: Tensor) -> Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
 
 
+def has_triton_kernels(graph: fx.GraphModule) -> bool:
+    """Whether the graph launches Triton kernels of the model's own."""
+    return any(node.target is triton_kernel_wrapper_functional for node in graph.graph.nodes)
+
+
+def _not_launched(*, kwargs: Mapping[str, Any], tensors_to_clone: Sequence[str], **_: Any) -> dict[str, Any]:
+    """In place of a Triton kernel of the model's own, which has no GPU to run on."""
+    return {name: kwargs[name].clone() for name in tensors_to_clone}
+
+
 _ON_CPU: Mapping[Any, Callable[..., Any]] = {
-    op: partial(compute, op)
-    for kind in ("flash", "efficient", "cudnn")
-    for suffix, compute in (("", _forward), ("_backward", _backward))
-    for op in (getattr(aten, f"_scaled_dot_product_{kind}_attention{suffix}").default,)
+    triton_kernel_wrapper_functional: _not_launched,
+    **{
+        op: partial(compute, op)
+        for kind in ("flash", "efficient", "cudnn")
+        for suffix, compute in (("", _forward), ("_backward", _backward))
+        for op in (getattr(aten, f"_scaled_dot_product_{kind}_attention{suffix}").default,)
+    },
 }
