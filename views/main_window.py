@@ -15,6 +15,7 @@ from app.settings import Settings
 from app.sources import is_source
 from app.sources.gallery import examples
 from compiler.report import Report
+from views.background.turns import in_a_turn
 from views.compile.control import CompileControl, Request
 from views.compile.progress import ProgressPanel
 from views.compile.view import CompileView
@@ -434,9 +435,13 @@ class MainWindow(QMainWindow):
     def _apply_theme(self, theme: Theme) -> None:
         self._theme = theme
         apply_theme(application(), theme)
-        parts = (self.toolbar, self.messages, self.progress, self.start_page, self.finder, self.meter, self.tabs)
-        for part in (*parts, self.filters.bar):
+        parts = (self.toolbar, self.messages, self.progress, self.finder, self.meter, self.tabs, self.filters.bar)
+        for part in parts:
             part.set_theme(theme)
+        if self.start_page.isVisible():
+            self.start_page.set_theme(theme)
+        else:
+            in_a_turn(self.start_page, lambda: self.start_page.set_theme(self._theme))
         if self._panels is not None:
             self.workspace.set_theme(theme)
 
