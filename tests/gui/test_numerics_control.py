@@ -6,6 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
+from app.worker.protocol import NumericsChecked
+from compiler.report import NodeCheck, Numerics
+from tests.fake_reports import transformer_report
 from tests.gui.conftest import MakeWindow, open_laid_out
 from views.main_window import MainWindow
 from views.widgets.cards import Card
@@ -55,8 +58,6 @@ def test_colouring_by_error_checks_the_numbers(make_window: MakeWindow, qtbot: Q
 
 
 def test_what_the_worker_does_not_hold_is_not_run(make_window: MakeWindow, qtbot: QtBot) -> None:
-    from tests.fake_reports import transformer_report
-
     window = make_window(worker=False)
     open_laid_out(qtbot, window, transformer_report(60))
     qtbot.keyClick(window, Qt.Key.Key_F8)
@@ -77,3 +78,18 @@ def test_a_check_can_be_cancelled(make_window: MakeWindow, qtbot: QtBot) -> None
     told.on_action()
     qtbot.waitUntil(lambda: "cancelled" in window.messages.history[-1].text, timeout=10_000)
     assert report.numerics is None
+
+
+def test_an_error_is_told_only_of_what_the_report_computes(make_window: MakeWindow, qtbot: QtBot) -> None:
+    """A CPU captures some ops otherwise than the target: a unit called the same may compute something else there."""
+    window = make_window(worker=False)
+    open_laid_out(qtbot, window, transformer_report(60))
+    report, control = window.session.report, window.on_demand.get().numerics
+    region = report.regions[0]
+    unit = region.groups[0]
+    told = [(unit.name, unit.nodes[-1]), (unit.name, region.groups[1].nodes[0]), ("ext_of_a_cpu", unit.nodes[0])]
+    checks = [NodeCheck(region.name, name, node, 1e-6, 1e-8, "float32") for name, node in told]
+    control._report, control._id = report, 7
+    with qtbot.waitSignal(control.checked):
+        control._on_checked(NumericsChecked(7, Numerics("a CPU", checks)))
+    assert [(check.unit, check.node) for check in report.numerics.nodes] == told[:1]

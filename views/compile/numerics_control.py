@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QObject, Signal
 
@@ -85,8 +85,9 @@ class NumericsControl(QObject):
         if report is None or event.id != self._id:
             return
         self._end()
-        units = {(region.name, name) for region in report.regions for name in _units(region)}
-        event.numerics.nodes = [check for check in event.numerics.nodes if (check.region, check.unit) in units]
+        known = {computed for region in report.regions for computed in _computed(region)}
+        # what is checked on a CPU is captured there, where some ops are others than the target's
+        event.numerics.nodes = [one for one in event.numerics.nodes if (one.region, one.unit, one.node) in known]
         report.numerics = event.numerics
         self.message.emit(Message("success", summary(report), "The graph's colours show where."))
         self.checked.emit(report)
@@ -116,5 +117,8 @@ class NumericsControl(QObject):
         self._notifier.end("The check of the numbers has ended.")
 
 
-def _units(region: Region) -> list[str]:
-    return [unit.name for unit in (*region.groups, *region.extern_calls)]
+def _computed(region: Region) -> Iterator[tuple[str, str, str]]:
+    """Region, unit and node of all that is computed."""
+    for unit in (*region.groups, *region.extern_calls):
+        for node in unit.nodes:
+            yield region.name, unit.name, node
