@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 from compiler.runtime import driver  # noqa: E402
 from compiler.runtime.fills import Fill, as_kernels  # noqa: E402
+from compiler.runtime.observe import NO_STEP  # noqa: E402
 
 GRAPH = 7
 STEP, OTHER = ("inference", "extern0"), ("inference", "extern1")
@@ -84,6 +85,12 @@ def test_steps_that_launch_no_kernel_are_left_to_be_followed(monkeypatch: pytest
     fake = FakeDriver(monkeypatch, {1: "a", 2: fill(), 3: fill()}, {(1, 2), (2, 3)})
     assert as_kernels(GRAPH, {1: STEP, 2: OTHER}, kernels) == 0
     assert set(fake.at) == {1, 2, 3}
+
+
+def test_what_no_step_issued_stays_as_it_was_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeDriver(monkeypatch, {1: "a", 2: fill()}, {(1, 2)})
+    assert as_kernels(GRAPH, dict.fromkeys((1, 2), NO_STEP), kernels) == 0
+    assert set(fake.at) == {1, 2}
 
 
 @pytest.mark.parametrize("params", [fill(height=2), fill(element=8), None], ids=["rows", "wide", "unknown"])

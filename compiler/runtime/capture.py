@@ -24,7 +24,7 @@ from torch.autograd import profiler
 from compiler.report import CudaGraph, GraphNode, SkipReason, SourceLine
 from compiler.runtime import driver, fills, patching, topology
 from compiler.runtime.buffering import InputUse
-from compiler.runtime.observe import NodeLog, Observer, StepLog, Units
+from compiler.runtime.observe import NO_STEP, NodeLog, Observer, StepLog, Units
 from compiler.runtime.patching import PatchableNode, Place
 from compiler.runtime.signature import extent_bytes
 
@@ -297,7 +297,7 @@ def _capture(
         try:
             observer.mark = log
             result = run()
-            log("", "")
+            log(*NO_STEP)
             graph.capture_end()
         except BaseException as error:
             _abandon(graph, device, pool)

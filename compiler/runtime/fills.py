@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from compiler.runtime import driver
-from compiler.runtime.observe import Units
+from compiler.runtime.observe import NO_STEP, Units
 
 _DTYPES = {1: torch.uint8, 2: torch.int16, 4: torch.int32}  # by bytes of what a memset repeats
 
@@ -40,9 +40,10 @@ def as_kernels(graph: int, units: Units, make_kernels: MakeKernels) -> int:
     """Replace fills by kernels in a graph that is not instantiated yet; how many were.
 
     Only those of steps that launch kernels as well: a step of fills and copies alone is known by its nodes, which
-    follow an input that moves (``patching``). ``units`` are told of the new nodes.
+    follow an input that moves (``patching``), and what no step issued is another compiler's, and stays as it was
+    captured. ``units`` are told of the new nodes.
     """
-    nodes = [node for node in driver.nodes(graph) if node in units]
+    nodes = [node for node in driver.nodes(graph) if units.get(node, NO_STEP) != NO_STEP]
     kinds = {node: driver.node_type(node) for node in nodes}
     launching = {units[node] for node, kind in kinds.items() if kind == driver.KERNEL}
     found = {

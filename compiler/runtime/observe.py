@@ -16,6 +16,7 @@ from compiler.runtime import driver
 # what follows is no region's.
 Mark = Callable[[str, str], None]
 Units = dict[int, tuple[str, str]]  # handle of a graph node -> region and step that issued it
+NO_STEP = ("", "")  # what stands for them between regions
 
 
 class Observer:
@@ -45,7 +46,7 @@ class NodeLog:
         """``nodes_now`` lists the graph's nodes; the driver is asked by default."""
         self._device = device
         self._nodes_now = nodes_now or self._captured_nodes
-        self._current = ("", "")
+        self._current = NO_STEP
         self._last: int | None = None
         self.units: Units = {}
 
