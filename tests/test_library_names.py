@@ -38,6 +38,21 @@ def test_the_library_is_the_vendors(compiler: str, target: str, names: set[str])
     assert not [name for name in others if name in text]
 
 
+@pytest.mark.parametrize(
+    ("target", "dtype", "library"),
+    [
+        ("h100", torch.float16, "cuDNN"),
+        ("h100", torch.float32, "a fused kernel of torch itself"),
+        ("mi300x", torch.float16, "AOTriton"),
+    ],
+)
+def test_attention_is_the_vendors_where_it_is(target: str, dtype: torch.dtype, library: str) -> None:
+    inputs = tuple(torch.randn(2, 4, 16, 16, dtype=dtype) for _ in range(3))
+    report = compile_model(F.scaled_dot_product_attention, inputs, source="s", target=resolve(target)).report
+    (call,) = report.regions[0].extern_calls
+    assert (call.reason, call.detail) == (ExternReason.LIBRARY_IS_FASTER, f"attention: {library}")
+
+
 def test_a_layer_of_a_recurrent_network_is_the_librarys() -> None:
     """Its op has an empty result beside the others, for which it was told to be too small to help."""
     inputs = [torch.randn(*size) for size in ((3, 2, 8), (1, 2, 8), (1, 2, 8), (32, 8), (32, 8), (32,), (32,))]

@@ -50,6 +50,7 @@ _LIBRARIES = {
     "cuda": {_PRODUCT: "cuBLAS", _CONVOLUTION: "cuDNN"},
     "hip": {_PRODUCT: "hipBLAS", _CONVOLUTION: "MIOpen"},
 }
+_ATTENTION = {"hip": "AOTriton"}  # where torch brings no kernels of its own
 
 
 def library_reason(node: torch.fx.Node) -> ExternReason:
@@ -66,7 +67,7 @@ def library_detail(node: torch.fx.Node, backend: str) -> str:
     packet = getattr(node.target, "overloadpacket", None)
     name = packet.__name__ if packet is not None else ""
     if "scaled_dot_product" in name:
-        return "attention: a fused library kernel"
+        return f"attention: {'cuDNN' if 'cudnn' in name else _ATTENTION.get(backend, 'a fused kernel of torch itself')}"
     what, kind = _LIBRARY_OPS.get(name, ("", ""))
     library = _LIBRARIES.get(backend, {}).get(kind, "")
     words = f"{what}: {library}" if library else what
