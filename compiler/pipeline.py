@@ -17,7 +17,6 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -76,9 +75,8 @@ def compile_model(
     Raises:
         CompileError: a stage could not do its work; the message is one sentence.
     """
-    from compiler.retarget.attention import attention_of
     from compiler.retarget.compositions import composed_as_on_gpu
-    from compiler.retarget.triton_kernels import triton_kernels_for
+    from compiler.retarget.tracing import traced_for
     from compiler.runtime.executable import interpreting
 
     if compiler not in _COMPILERS:
@@ -88,11 +86,7 @@ def compile_model(
     # our own kernels run on the CPU where Triton interprets them, and Inductor's never do
     elsewhere = not target.local and (compiler == "inductor" or not interpreting())
     job = _Job(source, target, training, dynamic, dict(options or {}), dict(files or {}), listen, elsewhere)
-    with ExitStack() as stack:
-        stack.enter_context(composed_as_on_gpu(not target.local))
-        if elsewhere:
-            stack.enter_context(attention_of(target))
-            stack.enter_context(triton_kernels_for(target))
+    with traced_for(target) if elsewhere else composed_as_on_gpu(not target.local):
         return _COMPILERS[compiler](model, tuple(inputs), job)
 
 

@@ -23,10 +23,11 @@ from compiler.pipeline import compile_model, run_once
 from compiler.planning.donated import donated_inputs
 from compiler.region import CompiledRegion
 from compiler.report import ExternReason
-from compiler.retarget.attention import Call, attention_of, chosen
+from compiler.retarget.attention import Call, chosen
 from compiler.retarget.autocast import AS_GIVEN, SINGLE_RESULT, WIDEST, casts, ops_of_autocast
 from compiler.retarget.autocast import SINGLE as SINGLE_OPS
 from compiler.retarget.compositions import composed_as_on_gpu
+from compiler.retarget.tracing import traced_for
 from compiler.targets import resolve
 from tests.test_examples import SMALL, build, example_names
 
@@ -44,7 +45,7 @@ def regions_of(
     found = resolve(target)
     session = Session(found, KernelLibrary(found, binaries=False, texts=False), elsewhere=True)
     backend = partial(fusescope, options={"session": session})
-    with composed_as_on_gpu(True), attention_of(found):
+    with traced_for(found):
         compiled = torch.compile(model, backend=backend, dynamic=dynamic or None)
         run_once(compiled, tuple(inputs), training)
     assert session.regions

@@ -22,6 +22,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def recorded(model_name: str, target_name: str) -> dict[str, Any]:
     from compiler.inductor.run import InductorRun, inductor_backend
     from compiler.patching import replaced
     from compiler.pipeline import run_once, to_gpu
+    from compiler.retarget.tracing import traced_for
     from compiler.targets import resolve
 
     torch._dynamo.reset()
@@ -64,7 +66,8 @@ def recorded(model_name: str, target_name: str) -> dict[str, Any]:
         model, inputs = to_gpu(model, inputs)
     run = InductorRun(target, {}, lambda event: None)
     decided: list[bool] = []
-    with replaced(pad_mm, "_should_pad", _noting(pad_mm._should_pad, decided)):
+    tracing = nullcontext() if target.local else traced_for(target)
+    with tracing, replaced(pad_mm, "_should_pad", _noting(pad_mm._should_pad, decided)):
         run_once(torch.compile(model, backend=inductor_backend(run)), inputs, module.TRAINING)
     regions: list[dict[str, Any]] = []
     for region in run.regions:
