@@ -56,11 +56,17 @@ def _place(hot: Value, r: LoopVar) -> Value | None:
     if not (isinstance(hit, Op) and hit.name == "eq"):
         return None
     for position, place in (hit.args, hit.args[::-1]):
-        while isinstance(position, Op) and position.name == "cast" and not position.dtype.is_floating_point:
+        while isinstance(position, Op) and position.name == "cast" and _holds(position.dtype, r):
             (position,) = position.args
         if isinstance(position, IndexValue) and position.expr == r and not _moves(place, r):
             return place if place.dtype in (torch.int32, torch.int64) else None
     return None
+
+
+def _holds(dtype: torch.dtype, r: LoopVar) -> bool:
+    """Whether the dtype has every r as it is: in a narrow one several have one number."""
+    assert isinstance(r.extent, int)
+    return dtype in (torch.int32, torch.int64) and r.extent - 1 <= torch.iinfo(dtype).max
 
 
 def _moves(value: Value, r: LoopVar) -> bool:

@@ -222,6 +222,17 @@ def test_a_sum_of_rows_with_more_than_one_number_is_summed() -> None:
     check(lambda p: hot(p).sum(), place)
 
 
+@pytest.mark.parametrize("narrow", [torch.uint8, torch.int8, torch.int16, torch.bool])
+def test_a_row_whose_positions_repeat_in_a_narrow_dtype_is_summed(narrow: torch.dtype) -> None:
+    columns = (1 << 16) + 300
+
+    def hot(place: Tensor, weight: Tensor) -> Tensor:
+        return (torch.where(torch.arange(columns).to(narrow) == place, -1.0, 0.0) * weight).sum(1)
+
+    # Eighths, whose sums are exact.
+    check(hot, torch.tensor([0, 1, 100, -5])[:, None], torch.tensor([0.5, -2.0, 3.0, 0.125])[:, None])
+
+
 def test_several_reductions_of_one_row_share_a_kernel() -> None:
     region = check(lambda x: [x.sum(1), x.amax(1), (x * x).sum(1)], torch.randn(64, 200))
     assert len(launches(region)) == 1
