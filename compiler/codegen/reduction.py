@@ -11,7 +11,7 @@ from compiler.codegen.online import online_sums
 from compiler.codegen.text import TRITON_TYPES, carrier, literal
 from compiler.codegen.values import Scope, Store, ValuePrinter
 from compiler.ir import Const, Reduce, Scan, Scatter, Value, children, walk
-from compiler.lowering.loops import identity
+from compiler.lowering.reducing import identity
 from compiler.ops import PRIMITIVES, REDUCTIONS, SCANS
 
 

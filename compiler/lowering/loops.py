@@ -1,4 +1,4 @@
-"""Loops of a lowered graph: results realized in memory, reductions in one step or two, scans, and writes in place."""
+"""Loops of a lowered graph: results realized in memory, reductions, scans, and writes in place."""
 
 from __future__ import annotations
 
@@ -13,48 +13,34 @@ from torch.utils import _pytree as pytree
 from compiler.index import (
     Expr,
     Index,
-    IndirectVar,
     LoopVar,
     contiguous_strides,
     is_dense,
     linear_index,
-    unflatten,
 )
 from compiler.ir import (
     Buffer,
-    Const,
-    IndexValue,
     Lazy,
     Load,
     Loop,
-    Op,
-    Reduce,
     Scan,
     Scatter,
     Step,
     Value,
     indirect_values,
-    rewrite,
     tag,
     walk,
 )
 from compiler.lowering import extern
+from compiler.lowering.reducing import Reducing
 from compiler.lowering.registry import NotLowered, PartPlan, ReductionPlan, ScanPlan, ScatterPlan
-from compiler.lowering.shapes import masked
-from compiler.lowering.symbols import Symbols, derived, torch_expr
-from compiler.one_hot import sum_of_one_hot
-from compiler.ops import FIRST_EXTREMA, REDUCTIONS, SCANS, cast, const, scalar, summand
+from compiler.lowering.symbols import Symbols
+from compiler.ops import FIRST_EXTREMA, cast, summand
 from compiler.report import ExternReason, Target
 from compiler.sizes import Size, as_size, hint, product
 
-OUTPUTS_ACROSS = 64  # outputs that one program of a reduction across rows computes
-LEAST_CHUNK = 1024  # elements that a part of a split reduction combines: fewer are not worth a second kernel
-LEAST_CHUNK_ACROSS = 128  # the same of each output's, where one program computes many outputs
-LEAST_SPLIT = 1 << 18  # elements: fewer are done before a second kernel is launched
-ALIGNED_ELEMENTS = 16  # of one byte: wide loads begin at multiples of 16 bytes
 
-
-class LoopMaker:
+class LoopMaker(Reducing):
     """The part of a ``Scope`` that makes loops. What the graph is, its subclass knows and sets."""
 
     node: Any
@@ -100,6 +86,15 @@ class LoopMaker:
         size, stride = self.symbols.sizes(value.shape), self.symbols.strides(value)
         return Lazy(name, size, stride, self.symbols.offset(value), value.dtype, value.device)
 
+    def _in_memory(self, buffer: Buffer, like: torch.Tensor | None) -> Lazy:
+        """This node's value where it lies in memory. Its strides are those that the capture saw, for by them its views
+        are known; they may be others than the memory's."""
+        if like is None:
+            return Lazy(self.node.name, buffer.size, buffer.stride, 0, buffer.dtype, buffer.device, buffer=buffer)
+        lazy = self._lazy_for(like, self.node.name)
+        lazy.buffer = buffer
+        return lazy
+
     def _fresh_index(self, size: Sequence[Size]) -> Index:
         """A loop variable for every dimension that is not known to have one element."""
         return tuple(self._var(s) if s != 1 else sympy.Integer(0) for s in size)
@@ -142,7 +137,7 @@ class LoopMaker:
             else tuple(kept_index[d] for d in kept)
         )
         buffer = self._new_buffer(size, dtype, source.device, like, self.node.name)
-        lazy = Lazy(self.node.name, tuple(size), buffer.stride, 0, dtype, source.device, buffer=buffer)
+        lazy = self._in_memory(buffer, like)
         tag(value, self.node.name)
         index = linear_index(out_index, buffer.stride)
         order = _outermost_first(xvars.values(), index)
@@ -166,14 +161,15 @@ class LoopMaker:
         index = linear_index(at, buffer.stride)
         order = _outermost_first(xvars.values(), index)
         self._steps.append(Loop(buffer, order, (rvar,), value, index, self._origins((source,))))
-        return Lazy(self.node.name, size, buffer.stride, 0, like.dtype, source.device, buffer=buffer)
+        return self._in_memory(buffer, like)
 
     def scatter(self, plan: ScatterPlan, like: torch.Tensor) -> Lazy:
         """See Scope. The target is written in place where nobody else reads it, else into a copy."""
         point = self._fresh_index(plan.size)
         value, place, mask = plan.at(point)
         read = {v.buffer.name for v in walk(value, *indirect_values(sympy.Tuple(*place))) if isinstance(v, Load)}
-        held = self._input_to_write(plan.target, plan.accumulate) or self._own_memory(plan.target, plan.accumulate)
+        held = self._input_to_write(plan.target, plan.accumulate)
+        held = held or self._own_memory(plan.target, plan.accumulate, like)
         if held is None or held.name in read:
             held = self._copied(plan.target, plan.accumulate, like)
         index = linear_index(place, held.stride)
@@ -188,9 +184,9 @@ class LoopMaker:
             self._inside_inputs[buffer.name] = over
         origins = self._origins(plan.inputs)
         self._steps.append(Loop(buffer, xvars, (), write, index, origins, into=held.name, over=over))
-        result = Lazy(self.node.name, self.shape(like), buffer.stride, 0, buffer.dtype, buffer.device, buffer=buffer)
         if buffer.dtype is like.dtype:
-            return result
+            return self._in_memory(buffer, like)
+        result = self._in_memory(buffer, None)
         return self.pointwise((result,), lambda at: cast(result.load(at), like.dtype), like)
 
     def assemble(self, parts: Sequence[PartPlan]) -> Lazy:
@@ -211,7 +207,7 @@ class LoopMaker:
             )
             held = buffer
         assert held is not None
-        return Lazy(self.node.name, size, held.stride, 0, like.dtype, like.device, buffer=held)
+        return self._in_memory(held, like)
 
     def overwrite(self, target: Lazy, source: Lazy) -> Lazy:
         """See Scope. A source that reads the target elsewhere than where it is written is computed first."""
@@ -254,8 +250,9 @@ class LoopMaker:
                 return held
         return None
 
-    def _own_memory(self, target: Lazy, dtype: torch.dtype) -> Buffer | None:
-        """The memory of a target that is of no further use once this node has run, or but one of its steps."""
+    def _own_memory(self, target: Lazy, dtype: torch.dtype, like: torch.Tensor) -> Buffer | None:
+        """The memory of a target that is of no further use once this node has run, or but one of its steps, where it is
+        laid out like ``like``: eager's result, a copy of a permuted target, is not permuted."""
         if target.base is not None or target.dtype is not dtype:
             return None
         mine = {self.node}  # a target that no node stands for was made by this one's rule
@@ -265,7 +262,7 @@ class LoopMaker:
         buffer = self.realize(target).buffer
         if buffer is None or buffer.kind != "computed" or self._reads_twice(buffer):
             return None
-        return buffer
+        return buffer if buffer.stride == self.symbols.strides(like) else None
 
     def _reads_twice(self, buffer: Buffer) -> bool:
         """Whether several of the node's operands are read from the buffer: a rule of several steps writes in one and
@@ -284,106 +281,6 @@ class LoopMaker:
         self._realize_root(copy)
         assert copy.buffer is not None
         return copy.buffer
-
-    # --- reductions in two steps -----------------------------------------------------------------------------------
-
-    def _split_count(self, xnumel: int, rnumel: int, across: bool) -> int:
-        """Into how many partial results each output is split: enough that every multiprocessor has work.
-
-        ``across``: the reduction runs across rows, so that a program takes many outputs side by side.
-        A program of the second step reads at most 1024 partial results.
-        """
-        programs = max(xnumel // OUTPUTS_ACROSS, 1) if across else xnumel
-        wanted = (8 if across else 4) * self.target.multiprocessors
-        chunk = LEAST_CHUNK_ACROSS if across else LEAST_CHUNK
-        if rnumel < 4 * chunk or programs >= wanted // 2 or xnumel * rnumel < LEAST_SPLIT:
-            return 1
-        return _even_parts(rnumel, max(1, min(wanted // max(programs, 1), rnumel // chunk, 1024)))
-
-    def _one_hot(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size]
-    ) -> Value | None:
-        """The result where at most one element of each row counts, which asks for no second step, and for no first."""
-        reduced = self._reduced(plan, *self._rows(plan, xvars, dims, rsizes))
-        value = sum_of_one_hot(reduced) if isinstance(reduced, Reduce) else reduced
-        return plan.epilogue(value) if value is not reduced else None
-
-    def _rows(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size]
-    ) -> tuple[Value, tuple[LoopVar, ...]]:
-        """What is reduced, and the loops over it."""
-        rvars = tuple(self._var(s) for s in rsizes)
-        at = self._source_index(plan.source, xvars, dict(zip(dims, rvars, strict=True)))
-        return plan.prologue(plan.source.load(at), at), rvars
-
-    def _chunked(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[Size], count: int
-    ) -> tuple[Value, LoopVar, LoopVar, Any]:
-        """What is reduced, in ``count`` chunks: the value, the loop over chunks, that within one, and the position."""
-        source = plan.source
-        rnumel = product(rsizes)
-        chunk = -(-rnumel // count) if isinstance(rnumel, int) else derived(_divide_up(rnumel, count), rnumel)
-        part, inner = self._var(count), self._var(chunk)
-        flat = part * chunk + inner
-        if chunk * count != rnumel:  # the last chunk runs past the end: read nothing there
-            inside = Op(torch.bool, "lt", (IndexValue(torch.int64, flat), scalar(rnumel, torch.int64)))
-            flat_var = LoopVar("clipped", rnumel)
-            at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat_var, rsizes), strict=True)))
-            value = plan.prologue(source.load(at), at)
-            return _masked_to_identity(value, inside, plan, {flat_var: flat}), part, inner, flat
-        at = self._source_index(source, xvars, dict(zip(dims, unflatten(flat, rsizes), strict=True)))
-        return plan.prologue(source.load(at), at), part, inner, flat
-
-    def _part(self, plan: ReductionPlan, value: Value, xs: tuple[LoopVar, ...], rvar: LoopVar) -> Lazy:
-        """A loop that reduces ``value`` along ``rvar``; its result, one a chunk."""
-        size = tuple(v.extent for v in xs)
-        buffer = self._new_buffer(size, value.dtype, plan.source.device, None, self.node.name)
-        tag(value, self.node.name)
-        origins = self._origins((plan.source, *plan.extra_inputs))
-        self._steps.append(Loop(buffer, xs, (rvar,), value, linear_index(xs, buffer.stride), origins))
-        return Lazy(self.node.name, size, buffer.stride, 0, value.dtype, plan.source.device, buffer=buffer)
-
-    def _partial(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
-    ) -> tuple[Value, tuple[LoopVar, ...], tuple[str, ...]]:
-        """The first step as a loop of its own; returns the second step's value over the partial results."""
-        value, part, inner, _ = self._chunked(plan, xvars, dims, rsizes, count)
-        xs = tuple(xvars.values())
-        partial = self._part(plan, self._reduced(plan, value, (inner,)), (*xs, part), inner)
-        again = self._var(count)
-        return self._reduced(plan, partial.load((*xs, again)), (again,)), (again,), (self.node.name,)
-
-    def _split_first(
-        self, plan: ReductionPlan, xvars: dict[int, LoopVar], dims: list[int], rsizes: list[int], count: int
-    ) -> tuple[Value, tuple[LoopVar, ...], tuple[str, ...]]:
-        """As ``_partial`` for first extrema: each chunk's and where it is; then the first chunk's of the best."""
-        value, part, inner, flat = self._chunked(plan, xvars, dims, rsizes, count)
-        xs, again = tuple(xvars.values()), self._var(count)
-        extreme = plan.kind[-3:]
-        best = Reduce(plan.accumulate, f"first{extreme}", value, (inner,), flat)
-        extrema = self._part(plan, best, (*xs, part), inner)
-        found = self._first(plan, extrema.load((*xs, again)), (again,), again)
-        if plan.kind.startswith("arg"):
-            places = self._part(plan, Reduce(torch.int64, plan.kind, value, (inner,), flat), (*xs, part), inner)
-            found = places.load((*xs, IndirectVar(found, count)))
-        return plan.epilogue(found), (again,), (self.node.name,)
-
-    def _reduced(self, plan: ReductionPlan, value: Value, rvars: tuple[LoopVar, ...]) -> Value:
-        if not rvars and plan.kind.startswith("arg"):
-            return const(0, torch.int64)
-        if not rvars:
-            return summand(plan.kind, value)
-        if plan.kind not in FIRST_EXTREMA:
-            return Reduce(plan.accumulate, plan.kind, value, rvars)
-        return self._first(plan, value, rvars, linear_index(rvars, contiguous_strides([v.extent for v in rvars])))
-
-    def _first(self, plan: ReductionPlan, value: Value, rvars: tuple[LoopVar, ...], place: Any) -> Value:
-        dtype = torch.int64 if plan.kind.startswith("arg") else plan.accumulate
-        return Reduce(dtype, plan.kind, value, rvars, place)
-
-    def _source_index(self, source: Lazy, xvars: dict[int, LoopVar], reduced: dict[int, Any]) -> Index:
-        zero = sympy.Integer(0)
-        return tuple(xvars.get(d, reduced.get(d, zero)) for d in range(len(source.size)))
 
     # --- memory ----------------------------------------------------------------------------------------------------
 
@@ -467,33 +364,3 @@ class LoopMaker:
 def _outermost_first(point: Iterable[Any], index: Expr) -> tuple[LoopVar, ...]:
     """The loop variables of a point in the order in which the memory at ``index`` has them."""
     return tuple(sorted((v for v in point if isinstance(v, LoopVar)), key=lambda v: -hint(as_size(index.coeff(v)))))
-
-
-def _even_parts(rnumel: int, count: int) -> int:
-    """``count`` or fewer, down to half, so that the parts are of one size and begin at aligned addresses."""
-    even = (c for c in range(count, count // 2, -1) if rnumel % (c * ALIGNED_ELEMENTS) == 0)
-    return next(even, count)
-
-
-def _divide_up(size: Size, count: int) -> Any:
-    """``size / count`` rounded up, in torch's terms."""
-    from torch.utils._sympy.functions import FloorDiv
-
-    return FloorDiv(torch_expr(size) + count - 1, count)
-
-
-def _masked_to_identity(value: Value, inside: Value, plan: ReductionPlan, mapping: dict[LoopVar, Any]) -> Value:
-    """``value`` where ``inside`` holds, read only there, and the combination's neutral element elsewhere."""
-    rewritten = masked(rewrite(value, mapping, {}), inside)
-    return Op(plan.accumulate, "where", (inside, rewritten, identity(plan.kind, plan.accumulate)))
-
-
-def identity(kind: str, dtype: torch.dtype) -> Const:
-    """The neutral element of a reduction or a scan."""
-    neutral = REDUCTIONS[kind].identity if kind in REDUCTIONS else SCANS[kind].identity
-    if isinstance(neutral, int):
-        return const(neutral, dtype)
-    if dtype.is_floating_point:
-        return const(float("-inf") if neutral == "lowest" else float("inf"), dtype)
-    info = torch.iinfo(dtype)
-    return const(info.min if neutral == "lowest" else info.max, dtype)

@@ -16,8 +16,8 @@ import torch
 
 from compiler.index import Index
 from compiler.ir import IndexValue, Lazy, Value
-from compiler.lowering.loops import identity
 from compiler.lowering.pointwise import divide as quotient
+from compiler.lowering.reducing import identity
 from compiler.lowering.reductions import accumulator
 from compiler.lowering.registry import NotLowered, Scope, lower
 from compiler.lowering.shapes import masked

@@ -18,8 +18,8 @@ from compiler.index import Index, unflatten
 from compiler.ir import Const, IndexValue, Lazy, Value
 from compiler.lowering.division import floor_divide
 from compiler.lowering.indexing import position
-from compiler.lowering.loops import identity
 from compiler.lowering.pointwise import broadcast_index, broadcast_size, check_broadcast, divide
+from compiler.lowering.reducing import identity
 from compiler.lowering.registry import NotLowered, ScatterPlan, Scope, lower
 from compiler.ops import cast, const, op, scalar
 from compiler.sizes import Size, product

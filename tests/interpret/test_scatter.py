@@ -328,3 +328,27 @@ def test_elements_numbered_as_if_flat(accumulate: bool) -> None:
         region = check(lambda x, i, v: torch.ops.aten.put(x, i, v, accumulate) * 2, x, places, values)
         assert not [step for step in region.steps if isinstance(step, Extern)]
     check(lambda x, v: torch.ops.aten.put(x, torch.tensor([1, 1, 5, 1]), v, True), torch.randn(3, 7), torch.randn(4))
+
+
+@pytest.mark.parametrize("viewed", ["narrow", "select", "t", "expand", "as_strided"])
+def test_views_of_a_permuted_target_with_elements_scattered_into_it(viewed: str) -> None:
+    """The result is laid out as eager's, which is not permuted, and its views are of that."""
+    index = (torch.arange(4)[:, None] + torch.arange(6)) % 4
+    views = {
+        "narrow": lambda y: y.narrow(1, 2, 3) + 1,
+        "select": lambda y: y[2] * 2,
+        "t": lambda y: y.t() + 1,
+        "expand": lambda y: y[:, None].expand(4, 2, 6) * 2,
+        "as_strided": lambda y: y.as_strided((3, 4), (1, 6), 2) + 1,
+    }
+
+    def function(x: Tensor, source: Tensor, index: Tensor) -> list[Tensor]:
+        written = (x.t() * 2).scatter(0, index[:2], 1.0)
+        summed = (x.t() * 3).scatter_add(0, index, source)
+        return [views[viewed](written), views[viewed](summed), summed]
+
+    x, source = torch.randn(6, 4), torch.randn(4, 6)
+    region = check(function, x, source, index)
+    results, _ = generated(function, x, source, index)
+    assert [r.stride() for r in results] == [r.stride() for r in function(x, source, index)]
+    assert any(step.into for step in launches(region))
