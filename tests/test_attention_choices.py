@@ -1,7 +1,7 @@
 """Which attention torch takes on an H200, by our rules and by torch's own choice there.
 
-The file has the choices of torch 2.11.0 with cuDNN 9.19 on an H200 (2026-11-30), a letter for each call, in the order of
-``CALLS``: ``torch._fused_sdp_choice`` of queries of 2 samples and 4 heads (keys and values of 2 heads where grouped).
+The file has the choices of torch 2.11.0 with cuDNN 9.19 on an H200 (2026-11-30), a letter for each of ``CALLS``:
+``torch._fused_sdp_choice`` of queries of 2 samples and 4 heads (keys and values of 2 heads where grouped).
 """
 
 from __future__ import annotations
