@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from app.memory_plan import live_bytes
 from compiler.inductor.traffic import Access, Touched, disjoint, shared_bytes
 from compiler.pipeline import compile_model
 from compiler.report import RefusalRule, Region
@@ -166,3 +167,45 @@ def test_symbolic_sizes_are_estimated_by_the_example() -> None:
     assert group.grid[0] >= 1
     assert region.memory.peak_bytes == x.numel() * 4
     assert any("= 70" in note and "= 330" in note for note in report.notes)
+
+
+def test_what_an_op_writes_into_stays_alive_and_is_read_as_a_whole() -> None:
+    """Whoever reads it afterwards knows it by another name, which has no memory of its own."""
+
+    @torch.library.custom_op("fusescope_tests::double", mutates_args={"x"})
+    def double(x: Tensor) -> None:
+        x.mul_(2)
+
+    def written_into(x: Tensor) -> Tensor:
+        y = x.sin()
+        double(y)
+        return y.cos()
+
+    x = torch.randn(16, 16)
+    size = x.numel() * 4
+    region = region_of(written_into, x)
+    _, last = region.groups
+    assert last.estimated_bytes == 2 * size
+    assert [refusal.bytes_lost for refusal in region.refusals] == [2 * size, 2 * size]
+    first, second = region.memory.buffers
+    assert first.last_use == second.first_use == last.order
+    assert region.memory.peak_bytes == 2 * size
+
+
+def test_a_library_calls_view_is_in_its_operands_memory() -> None:
+    """A complex product seen as real numbers, whose sum reads it."""
+    x = torch.randn(8, 64, dtype=torch.complex64)
+    region = region_of(lambda x: torch.view_as_real(x * x).abs().sum(-1), x)
+    (group,) = region.groups
+    product, _ = region.memory.buffers
+    assert product.node == "mul"
+    assert (product.first_use, product.last_use) == (0, group.order)
+    assert region.memory.peak_bytes == x.numel() * (8 + 4)
+
+
+def test_a_kernel_that_writes_over_its_operand_needs_no_memory() -> None:
+    region = region_of(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU()).eval(), torch.randn(8, 64))
+    product, result = region.memory.buffers
+    assert result.reuses == product.name
+    assert region.memory.peak_bytes == live_bytes(region.memory).max() == 8 * 64 * 4
+    assert region.memory.total_bytes == 2 * 8 * 64 * 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import torch
@@ -262,15 +262,14 @@ def _memory(facts: GraphFacts, units: Sequence[Unit], by_name: Mapping[str, r.No
     """Lifetimes along the schedule, and what takes over whose storage as the wrapper has it."""
     born: dict[str, int] = {}
     last: dict[str, int] = {}
+    within = {b.name: b.within for b in facts.buffers}
     for unit in units:
         for name in unit.facts.writes:
             born.setdefault(name, unit.order)
-            last[name] = max(last.get(name, 0), unit.order)
-        for name in unit.facts.reads:
-            last[name] = max(last.get(name, 0), unit.order)
+        for name in _with_its_memory([*unit.facts.writes, *unit.facts.reads], within):
+            last[name] = unit.order
     end = max(len(units) - 1, 0)
-    for name in facts.outputs:
-        last[name] = end
+    last.update(dict.fromkeys(_with_its_memory(facts.outputs, within), end))
     plans = []
     change = [0] * (end + 2)
     kept = [b for b in facts.buffers if b.owned and b.name in born and b.name not in facts.removed]
@@ -280,13 +279,26 @@ def _memory(facts: GraphFacts, units: Sequence[Unit], by_name: Mapping[str, r.No
         reuses = buffer.reuses if buffer.reuses in names else ""
         first, final = born[buffer.name], last[buffer.name]
         plans.append(r.BufferPlan(buffer.name, node if node in by_name else "", buffer.bytes, first, final, reuses))
-        change[first] += buffer.bytes
+        counted = max(first, last[reuses] + 1) if reuses else first  # what a kernel writes over counts until then
+        change[counted] += buffer.bytes
         change[final + 1] -= buffer.bytes
     live = peak = 0
     for step in change:
         live += step
         peak = max(peak, live)
     return r.Memory(plans, peak, sum(b.bytes for b in kept))
+
+
+def _with_its_memory(names: Iterable[str], within: Mapping[str, Sequence[str]]) -> set[str]:
+    """Buffers and those whose memory they are in: whoever uses a view, or what was written into, needs them as well."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(within.get(name, ()))
+    return found
 
 
 # --- nodes ---------------------------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ class BufferFacts:
     name: str
     bytes: int
     owned: bool  # has memory of its own: neither an alias nor a write into another buffer
+    within: list[str] = field(default_factory=list)  # else the buffers whose memory it is in
     reuses: str = ""
 
 
@@ -289,8 +290,9 @@ class _Watcher:
                 self.facts.buffer_origins[name] = owner.name
             size = example_size(buffer_bytes(buffer.node))
             if name not in known_buffers:
-                owned = type(getattr(buffer.node, "layout", None)).__name__ in _OWNING_LAYOUTS
-                self.facts.buffers.append(BufferFacts(name, size, owned))
+                within = [*buffer.get_aliases(), *buffer.get_mutations()]
+                owned = not within and type(getattr(buffer.node, "layout", None)).__name__ in _OWNING_LAYOUTS
+                self.facts.buffers.append(BufferFacts(name, size, owned, within))
 
     # --- code ------------------------------------------------------------------------------------------------------
 

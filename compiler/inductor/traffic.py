@@ -58,8 +58,9 @@ def touched_by(node: Any) -> dict[str, Touched]:
     for name, deps in by_buffer.items():
         if name in inside:
             continue
+        memory = node.scheduler.mutation_real_name.get(name, name)  # the buffer that it is after a write into that
         try:
-            numel, width = example_size(V.graph.get_numel(name)), V.graph.get_dtype(name).itemsize
+            numel, width = example_size(V.graph.get_numel(memory)), V.graph.get_dtype(memory).itemsize
         except (KeyError, AttributeError, NotImplementedError):
             continue  # no tensor: a random seed's generator, a symbol
         accesses = dict.fromkeys(access_of(dep, numel) for dep in deps)
