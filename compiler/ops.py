@@ -153,13 +153,23 @@ def op(name: str, dtype: torch.dtype, *args: Value) -> Value:
 
 
 def const(value: bool | int | float, dtype: torch.dtype) -> Const:
-    """A literal, converted to ``dtype``; integers wrap around, as torch's numbers beside tensors do."""
+    """A literal, converted to ``dtype``; integers wrap around, as torch's numbers beside tensors do.
+
+    Of a half float it has the digits. Of a float32 it may have more, which the kernel drops where it is written.
+    """
     if dtype is torch.bool:
         return Const(dtype, bool(value))
     if dtype.is_floating_point:
-        return Const(dtype, float(value))
+        number = float(value)
+        return Const(dtype, _held(number, dtype) if dtype.itemsize < 4 else number)
     info = torch.iinfo(dtype)
     return Const(dtype, (int(value) - info.min) % (1 << info.bits) + info.min)
+
+
+def _held(number: float, dtype: torch.dtype) -> float:
+    """The number as memory of the floating-point ``dtype`` has it."""
+    with torch._C._DisableTorchDispatch():  # a number also while graphs are captured with fake tensors
+        return torch.tensor(number, dtype=dtype, device="cpu").item()
 
 
 def scalar(value: Any, dtype: torch.dtype) -> Value:
@@ -194,7 +204,8 @@ def cast(value: Value, dtype: torch.dtype) -> Value:
     if value.dtype is dtype:
         return value
     if isinstance(value, Const) and not (dtype.is_floating_point and dtype.itemsize < 4):
-        return const(value.value, dtype)
+        number = value.value
+        return const(_held(number, value.dtype) if value.dtype.is_floating_point else number, dtype)
     return Op(dtype, "cast", (value,))
 
 

@@ -155,7 +155,9 @@ class ValuePrinter:
         helper = PRIMITIVES[value.name].helper
         if helper:
             self.helpers[helper] = None
-        typed = bool(helper) or "tl." in template or "libdevice." in template  # makes a literal float32 or int32
+        # These make a literal float32 or int32, comparisons also beside a float64.
+        typed = bool(helper) or "tl." in template or "libdevice." in template
+        typed |= value.dtype is torch.bool and value.args[0].dtype is torch.float64
         names = [self._operand(arg) if typed else self._name(arg) for arg in value.args]
         if helper or all(isinstance(arg, Const) for arg in value.args):
             names[0] = self._tensor(value.args[0])

@@ -184,3 +184,25 @@ def test_some_losses_have_the_first_operands_dtype(loss: Callable[..., Tensor], 
         check(lambda x, target, r=reduction: loss(x, target, reduction=r), x, target)
         (result,), _ = generated(lambda x, target, r=reduction: loss(target, x, reduction=r), x, target)
         assert result.dtype is dtype
+
+
+def constants(x: Tensor, dtype: torch.dtype) -> list[Tensor]:
+    number = torch.full((4,), 0.1, dtype=dtype)
+    x = x.to(dtype)
+    filled = [torch.where(x > 0, x, number), x.masked_fill(x > 0, 0.1), F.pad(x, (1, 1), value=0.1)]
+    return [t.double() * 3 for t in (number, *filled)] + [number.double() == 0.1, number.double().float() > 0.1]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_a_constant_has_the_digits_of_its_dtype_where_it_becomes_another(dtype: torch.dtype) -> None:
+    check(lambda x: constants(x, dtype), ZEROS.double())
+
+
+def test_an_integer_constant_loses_what_a_float_cannot_hold() -> None:
+    odd = (1 << 24) + 1
+    check(lambda x: torch.full((4,), odd, dtype=torch.int64).float().long() + x, torch.arange(4))
+
+
+def test_float64s_are_compared_with_all_digits_of_a_number() -> None:
+    x = torch.tensor([0.1, -0.1, float(torch.tensor(0.1)), 0.3], dtype=torch.float64)
+    check(lambda x: [x == 0.1, x != 0.1, x > 0.1, x < 0.1, x >= 0.1, x <= 0.1, x <= -0.1, F.threshold(x, 0.1, 0.3)], x)
