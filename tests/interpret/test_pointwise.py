@@ -336,6 +336,7 @@ def test_gradient_formulas() -> None:
     check(lambda g, x: aten.tanh_backward(g, x.tanh()), g, x)
     check(lambda g, x: aten.sigmoid_backward(g, x.sigmoid()), g, x)
     check(lambda g, x: aten.threshold_backward(g, x, 0.0), g, x)
+    check(lambda x: aten.threshold(x, 0.3, 7.0), x)
     check(lambda g, x: aten.silu_backward(g, x), g, x)
 
 
@@ -372,8 +373,8 @@ def test_a_limit_that_the_dtype_cannot_hold_is_left_to_aten() -> None:
 def test_every_registered_op_is_in_a_table() -> None:
     """A new rule comes with a test: these tables or one of the named tests above hold every op of the family."""
     elsewhere = {
-        "pow", "where", "masked_fill", "gelu_backward", "tanh_backward", "sigmoid_backward", "threshold_backward",
-        "copy", "_to_copy", "to", "convert_element_type", "fma",
+        "pow", "where", "masked_fill", "gelu_backward", "tanh_backward", "sigmoid_backward", "threshold",
+        "threshold_backward", "copy", "_to_copy", "to", "convert_element_type", "fma",
     }  # fmt: skip
     named = {str(op).split(".")[1] for op in registry.family("pointwise")}
     assert named - elsewhere <= {*UNARY, *BINARY, *DIVISIONS}
