@@ -268,6 +268,30 @@ class TestModels:
         assert "Traceback" not in errors
         assert "shapes cannot be multiplied" in errors.splitlines()[-1]
 
+    def test_of_a_fault_of_inductors_only_our_sentence_is_told(self, tmp_path: Path) -> None:
+        """Its log tells of a folder that it leaves."""
+        model = tmp_path / "model.py"
+        model.write_text(
+            "import torch\n\n"
+            "def fails(*args, **keywords):\n    raise AssertionError('no such lowering')\n\ndef model():\n"
+            "    from torch._inductor import lowering\n    lowering.lowerings[torch.ops.aten.erfinv.default] = fails\n"
+            "    return torch.erfinv, (torch.ones(4),)\n"
+        )
+        process = python("compile", str(model), "--target", "h100", "--compiler", "inductor")
+        _, errors = process.communicate()
+        assert process.returncode == 1
+        assert "no such lowering" in errors.splitlines()[-1]
+        assert "cache dir" not in errors
+
+    def test_a_break_is_told_by_the_report_and_not_by_torchs_log_too(self, tmp_path: Path) -> None:
+        model = tmp_path / "model.py"
+        model.write_text("import torch\n\ndef model():\n    return lambda x: x * x.sum().item(), (torch.ones(4),)\n")
+        process = python("compile", str(model), "--target", "h100")
+        out, errors = process.communicate()
+        assert process.returncode == 0
+        assert "Graph breaks:" in out
+        assert "Graph break" not in errors
+
     @pytest.mark.skipif(sys.platform == "win32", reason="the signal is another one there")
     def test_ctrl_c_ends_a_model_that_catches_it(self, tmp_path: Path) -> None:
         model = tmp_path / "model.py"

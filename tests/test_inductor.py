@@ -70,14 +70,19 @@ def regions(report: r.Report) -> Iterator[tuple[r.Region, dict[str, r.Node]]]:
         yield region, {node.name: node for node in region.nodes}
 
 
-def test_advice_is_a_note_and_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+@pytest.mark.parametrize(
+    ("words", "model", "dtype"),
+    [("TensorFloat32", lambda x: x @ x, torch.float32), ("complex operators", lambda x: x * x, torch.complex64)],
+)
+def test_advice_is_a_note_and_no_warning(
+    recwarn: pytest.WarningsRecorder, words: str, model: Callable[[Tensor], Tensor], dtype: torch.dtype
+) -> None:
     """Inductor warns once a process; every report says it."""
     for _ in range(2):
-        report = compile_model(
-            lambda x: x @ x, (torch.ones(64, 64),), source="s", target=TARGET, compiler="inductor"
-        ).report
-        assert any("TensorFloat32" in note for note in report.notes)
-    assert not [w for w in recwarn.list if "TensorFloat32" in str(w.message)]
+        x = torch.ones(64, 64, dtype=dtype)
+        report = compile_model(model, (x,), source="s", target=TARGET, compiler="inductor").report
+        assert any(words in note for note in report.notes)
+    assert not [w for w in recwarn.list if words in str(w.message)]
 
 
 def test_regions(report: r.Report) -> None:

@@ -29,6 +29,13 @@ _TOLD_TWICE = (
     "torch._inductor.runtime.triton_heuristics",
     "torch.fx.experimental.recording",
 )
+# What they say so is in the report, or is a folder that an error leaves.
+_OURS_TO_SAY: Mapping[str, str] = MappingProxyType(
+    {
+        "torch._dynamo.variables.tensor": "Graph break from `Tensor.item()`",
+        "torch._inductor.utils": "on error, temporary cache dir kept at",
+    }
+)
 
 
 def run_model_code(work: Callable[[], T], debug: bool) -> T:
@@ -81,15 +88,16 @@ def _stdout_to_stderr() -> Iterator[None]:
 
 @contextmanager
 def _told_once() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in _TOLD_TWICE]
+    loggers = [logging.getLogger(name) for name in (*_TOLD_TWICE, *_OURS_TO_SAY)]
 
-    def without_traceback(record: logging.LogRecord) -> bool:
-        return not record.exc_info
+    def told_by_torch_alone(record: logging.LogRecord) -> bool:
+        ours = _OURS_TO_SAY.get(record.name)
+        return not record.exc_info and not (ours and str(record.msg).startswith(ours))
 
     for logger in loggers:
-        logger.addFilter(without_traceback)
+        logger.addFilter(told_by_torch_alone)
     try:
         yield
     finally:
         for logger in loggers:
-            logger.removeFilter(without_traceback)
+            logger.removeFilter(told_by_torch_alone)

@@ -7,7 +7,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -70,19 +70,22 @@ def compile_with_inductor(
 
 @contextmanager
 def _advice_as_note(run: InductorRun) -> Iterator[None]:
-    """What Inductor warns of, that products of float32 are not in TF32, becomes a note of the report."""
-    from torch._inductor import compile_fx
+    """What Inductor warns of becomes notes of the report: products of float32 not in TF32, complex numbers."""
+    from torch._inductor import compile_fx, lowering
 
-    real = compile_fx._warn_tf32_disabled
+    def noted(warn: Any) -> Callable[[], None]:
+        def note() -> None:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                warn.__wrapped__()  # itself, it speaks once a process
+            for warning in caught:
+                run.note(str(warning.message))
 
-    def noted() -> None:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            real.__wrapped__()  # itself, it speaks once a process
-        for warning in caught:
-            run.note(str(warning.message))
+        return note
 
-    with replaced(compile_fx, "_warn_tf32_disabled", noted):
+    with ExitStack() as stack:
+        for module, name in ((compile_fx, "_warn_tf32_disabled"), (lowering, "_warn_complex_not_supported")):
+            stack.enter_context(replaced(module, name, noted(getattr(module, name))))
         yield
 
 
