@@ -183,6 +183,11 @@ class TestPython:
         )
         assert fault(path).message.startswith(f"{path}:5 raised RuntimeError: ")
 
+    def test_a_model_made_on_a_gpu_that_is_not_there(self, write: Write) -> None:
+        body = "raise AssertionError('Torch not compiled with CUDA enabled')"
+        error = fault(write("on_cuda.py", f"def on_cuda():\n    {body}\n"))
+        assert error.hint.startswith("Make the model and its inputs on the CPU")
+
     def test_sys_exit(self, write: Write) -> None:
         path = write("leaves.py", "import sys\n\ndef leaves():\n    sys.exit(3)\n")
         assert fault(path).message == f"{path}:4 called sys.exit(3)."
@@ -195,6 +200,7 @@ class TestPython:
             ("3", "returned an int,"),
             ("(lambda f: f())(__import__('asyncio').sleep.__get__(0))", "returned a coroutine,"),
             ("(torch.relu,)", "returned 1 value instead of two"),
+            ("(torch.jit.script(torch.nn.ReLU()), (torch.ones(2),))", "returned a program of torch.jit,"),
             ("(torch.ones(2), (torch.ones(2),))", "returned a Tensor where the model should be"),
             ("(torch.relu, {3: torch.ones(2)})", "returned keyword inputs that are no dict of names"),
             ("(torch.relu, (), torch.ones(2))", "returned keyword inputs that are no dict of names"),

@@ -98,6 +98,9 @@ def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tu
     model, inputs, *rest = returned
     if not callable(model):
         raise SourceError(f"{place} returned {_a(model)} where the model should be.", _EXPECTED)
+    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        what = "a program of torch.jit, which torch.compile does not take"
+        raise SourceError(f"{place} returned {what}.", f"{_EXPECTED} It is compiled from Python.")
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     if isinstance(inputs, Mapping) and not rest:

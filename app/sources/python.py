@@ -185,4 +185,11 @@ def _run(call: Callable[[], object], file: Path, place: str) -> object:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise users_fault(error, [str(file)], place, "Run the file with python itself to debug it.") from error
+        hint = "Run the file with python itself to debug it."
+        if any(words in str(error) for words in _NO_GPU):
+            hint = "Make the model and its inputs on the CPU: where there is a GPU, they are moved to it."
+        raise users_fault(error, [str(file)], place, hint) from error
+
+
+# What torch says where a tensor is made on a GPU and there is none.
+_NO_GPU = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
