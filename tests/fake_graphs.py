@@ -92,7 +92,9 @@ def _at_its_address(value: Any) -> Any:
         return value
     reach = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
     memory = (ctypes.c_byte * (reach * value.element_size())).from_address(value.data_ptr())
-    return torch.frombuffer(memory, dtype=value.dtype).as_strided(value.shape, value.stride())
+    there = torch.frombuffer(memory, dtype=value.dtype).as_strided(value.shape, value.stride())
+    there = torch._neg_view(there) if value.is_neg() else there
+    return there.conj() if value.is_conj() else there
 
 
 class FakeRecorder:

@@ -229,3 +229,19 @@ def test_what_was_compiled_keeps_no_input_of_the_first_call(gradients: bool, mon
     gc.collect()
     assert kept
     assert alive() is None
+
+
+@pytest.mark.parametrize(
+    "function", [lambda z: (z * z.conj()).real, lambda z: (z @ z.mH).imag, lambda z: z.conj().imag * z.real.exp()]
+)
+def test_what_is_saved_as_the_conjugates_of_an_input_comes_back_as_them(
+    function: Callable[[Tensor], Tensor], graphed: tuple[Any, list[PartitionedRegion]]
+) -> None:
+    compiled = torch.compile(function, backend=graphed[0])
+    for _ in range(3):
+        z = torch.randn(3, 3, dtype=torch.complex64, requires_grad=True)
+        twin = z.detach().clone().requires_grad_()
+        compiled(z).sum().backward()
+        function(twin).sum().backward()
+        torch.testing.assert_close(z.grad, twin.grad)
+    assert sum(region.replays for region in graphed[1]) > 0

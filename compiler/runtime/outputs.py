@@ -48,10 +48,14 @@ class Constant:
 
 @dataclass(frozen=True)
 class ViewOfInput:
-    """An output in an input's memory. ``layout`` is None where the output is the input itself."""
+    """An output in an input's memory. ``layout`` is None where the output is the input itself.
+
+    ``flips``: which of "conj" and "neg" stands for the conjugates or negatives of what the input stands for.
+    """
 
     index: int
     layout: tuple[torch.Size, tuple[int, ...], int] | None  # sizes, strides, offset from the input's own
+    flips: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class OutputPlan:
         self.own_count = self.count()
         self._constants = [step.value for step in self.steps if isinstance(step, Constant)]
         self._input_views = [
-            (position, step.index, step.layout)
+            (position, step.index, step.layout, step.flips)
             for position, step in enumerate(self.steps)
             if isinstance(step, ViewOfInput) and step.layout is not None
         ]
@@ -151,7 +155,7 @@ class OutputPlan:
         for index, argument in enumerate(arguments):
             if isinstance(argument, Tensor) and _same_memory(output, argument):
                 offset = int(output.storage_offset() - argument.storage_offset())
-                return ViewOfInput(index, (output.shape, output.stride(), offset))
+                return ViewOfInput(index, (output.shape, output.stride(), offset), _flips(output, argument))
         for slot, owned in enumerate(self._owned):
             if owned is output:
                 self._positions[slot].append(position)
@@ -229,10 +233,13 @@ class OutputPlan:
         if self._plain:
             return owned
         results = list(self._pick([*owned, *self._lasting, *apart, *inputs, *self._constants]))
-        for position, index, (sizes, strides, offset) in self._input_views:
+        for position, index, (sizes, strides, offset), flips in self._input_views:
             tensor = inputs[index]
             with torch.no_grad():
-                results[position] = tensor.as_strided(sizes, strides, tensor.storage_offset() + offset)
+                view = tensor.as_strided(sizes, strides, tensor.storage_offset() + offset)
+                for flip in flips:
+                    view = _FLIPPED[flip](view)
+                results[position] = view
         return results
 
     def _sources(self, slots: Sequence[int]) -> list[tuple[Tensor, tuple[int, ...], tuple[int, ...]]]:
@@ -258,6 +265,16 @@ class OutputPlan:
         for slot in made.keys() - set(self._apart):
             owned[self._place[slot]] = made[slot]
         return [made[slot] for slot in self._apart]
+
+
+# Views that stand for other numbers than their memory has.
+_FLIPPED: dict[str, Callable[[Tensor], Tensor]] = {"conj": torch.conj, "neg": torch._neg_view}
+
+
+def _flips(a: Tensor, b: Tensor) -> tuple[str, ...]:
+    """What makes a view of ``b`` stand for the same as ``a``, one of the same memory."""
+    differs = {"conj": a.is_conj() != b.is_conj(), "neg": a.is_neg() != b.is_neg()}
+    return tuple(name for name in _FLIPPED if differs[name])
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
