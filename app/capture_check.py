@@ -208,16 +208,21 @@ def _read_by_calls(region: Region) -> set[str]:
 
 
 def _gain(report: Report) -> list[Check]:
-    """What capture is worth: launches saved, or the measured CPU time over the GPU's."""
-    launches = sum(len(region.groups) + len(region.extern_calls) for region in report.regions)
+    """What capture is worth: launches saved, or the measured CPU time over the GPU's.
+
+    The GPU's is between two events, so it waits for the CPU in it, and takes longer wherever the CPU is the limit.
+    """
+    steps = sum(len(region.groups) + len(region.extern_calls) for region in report.regions)
     measured = {m.mode: m for m in report.measurements}
     plain = measured.get("compiled")
-    title = f"{launches:,} launches become one" if launches != 1 else "There is one launch, which a replay replaces"
+    many = f"{steps:,} kernels and library calls become one launch"  # a call may be several launches
+    title = many if steps != 1 else "There is one launch, which a replay replaces"
     if plain is None:
         return [Check(State.OK, title, "A launch costs some microseconds of CPU time; a replay costs one launch.")]
     cpu, gpu = plain.cpu_us.p50, plain.gpu_us.p50
     detail = (
-        f"Submitting takes {cpu:,.0f} µs of CPU time, the GPU {gpu:,.0f} µs (measured on {plain.gpu}): "
+        f"Submitting takes {cpu:,.0f} µs of CPU time, and the GPU is done after {gpu:,.0f} µs "
+        f"(measured on {plain.gpu}): "
         f"{'the CPU is the limit, and a replay lifts it.' if cpu > 0.8 * gpu else 'the GPU is the limit already.'}"
     )
     return [Check(State.OK, title, detail)]

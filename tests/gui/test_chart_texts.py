@@ -24,7 +24,7 @@ from views.charts.chart import Chart
 from views.charts.gantt import Gantt
 from views.charts.memory_map import MemoryMap, memory_view
 from views.charts.roofline_chart import RooflineChart, cloud
-from views.cuda_graph.lifecycle_chart import LifecycleChart
+from views.cuda_graph.lifecycle_chart import LifecycleChart, headlines
 from views.look.resources import load_fonts
 from views.look.theme import light
 from views.panels.timeline import TimelinePanel, _colors, bands_of
@@ -145,6 +145,12 @@ def test_no_figure_of_a_cuda_graph_stands_alone_in_its_row(qtbot: QtBot) -> None
         heights[width] = chart.height()
     assert heights[640] < heights[560], "six beside each other, and three above three"
     assert chart._columns(560) == 3
+
+
+@pytest.mark.parametrize(("fills", "told"), [(13, "fills made kernels"), (1, "fill made a kernel")])
+def test_fills_that_were_made_kernels_are_told_where_there_are_any(fills: int, told: str) -> None:
+    assert (str(fills), told) in headlines(CudaGraph(captured=True, nodes=134, fills_as_kernels=fills))
+    assert not any("fill" in what for _, what in headlines(CudaGraph(captured=True, nodes=134)))
 
 
 CHARTS: dict[str, Callable[[], Chart]] = {

@@ -39,7 +39,8 @@ def headlines(graph: CudaGraph) -> list[tuple[str, str]]:
         (fmt.count(graph.captures), "capture" if graph.captures == 1 else "captures"),
     ]
     if graph.fills_as_kernels:
-        found.append((fmt.count(graph.fills_as_kernels), "fills made kernels"))
+        made = "fill made a kernel" if graph.fills_as_kernels == 1 else "fills made kernels"
+        found.append((fmt.count(graph.fills_as_kernels), made))
     found += [(fmt.count(times), f"captured again: {cause}") for cause, times in graph.recaptures.items()]
     if graph.one_stream_us is not None and graph.forked_us is not None:
         several = f"{graph.streams} streams, {fmt.microseconds(graph.one_stream_us)} on one"
