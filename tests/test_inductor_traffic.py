@@ -179,12 +179,13 @@ def test_what_an_op_writes_into_stays_alive_and_is_read_as_a_whole() -> None:
     def written_into(x: Tensor) -> Tensor:
         y = x.sin()
         double(y)
-        return y.cos()
+        return y.cos() * 2
 
     x = torch.randn(16, 16)
     size = x.numel() * 4
     region = region_of(written_into, x)
-    _, last = region.groups
+    made, last = region.groups
+    assert (made.nodes, last.nodes) == (["sin"], ["cos", "mul"])
     assert last.estimated_bytes == 2 * size
     assert [refusal.bytes_lost for refusal in region.refusals] == [2 * size, 2 * size]
     first, second = region.memory.buffers

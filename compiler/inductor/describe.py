@@ -239,7 +239,7 @@ def _call_bytes(unit: Unit, node: r.Node | None) -> int:
 
 def _scheduler_nodes(facts: GraphFacts, units: Sequence[Unit]) -> list[r.SchedulerNode]:
     assert facts.graph is not None
-    finder = OriginFinder(facts.graph, facts.buffer_origins)
+    finder = OriginFinder(facts.graph, facts.buffer_origins, {b.name: b.within for b in facts.buffers})
     went = {member: unit.name for unit in units for member in unit.facts.members}
     return [
         r.SchedulerNode(

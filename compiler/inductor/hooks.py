@@ -7,7 +7,7 @@ lowered) are only alive in there, so everything is taken out as plain values. Ev
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -281,11 +281,13 @@ class _Watcher:
 
     def _remember_buffers(self, scheduler: Any) -> None:
         known_buffers = {b.name for b in self.facts.buffers}
+        calls_on = _calls_by_operand(scheduler.nodes, self._order)
         for name, buffer in scheduler.name_to_buf.items():
             owner = buffer.node.get_origin_node() if hasattr(buffer.node, "get_origin_node") else None
             if owner is None:
-                known = [o for o in getattr(buffer.node, "origins", ()) if o in self._order]
-                owner = max(known, key=self._order.__getitem__, default=None)
+                known = {o for o in getattr(buffer.node, "origins", ()) if o in self._order}
+                operand = known - calls_on.get(name, set())  # made where the call was lowered, and not its result
+                owner = max(operand or known, key=self._order.__getitem__, default=None)
             if owner is not None:
                 self.facts.buffer_origins[name] = owner.name
             size = example_size(buffer_bytes(buffer.node))
@@ -432,6 +434,16 @@ def origins_of(node: Any) -> Sequence[fx.Node]:
     """The FX nodes that one scheduler node computes."""
     inner = getattr(node, "node", None)
     return tuple(getattr(inner, "origins", ()) or ())
+
+
+def _calls_by_operand(nodes: Sequence[Any], order: Mapping[fx.Node, int]) -> dict[str, set[fx.Node]]:
+    """For each buffer the FX nodes of the library calls that read it."""
+    found: dict[str, set[fx.Node]] = {}
+    for node in nodes:
+        known = [o for o in origins_of(node) if o in order] if kind_of(node) == "extern" else []
+        for dep in node.read_writes.reads if known else ():
+            found.setdefault(dep.name, set()).add(max(known, key=order.__getitem__))
+    return found
 
 
 def kind_of(node: Any) -> str:

@@ -18,11 +18,15 @@ from compiler.inductor.hooks import UnitFacts
 class OriginFinder:
     """Finds the FX nodes of the units of one graph."""
 
-    def __init__(self, graph: fx.GraphModule, buffer_nodes: Mapping[str, str]) -> None:
-        """``buffer_nodes``: buffer -> the FX node whose value it holds."""
+    def __init__(
+        self, graph: fx.GraphModule, buffer_nodes: Mapping[str, str], within: Mapping[str, Sequence[str]]
+    ) -> None:
+        """``buffer_nodes``: buffer -> the FX node whose value it holds; ``within``: -> the buffers it is part of, or
+        was before a call wrote into it: in the graph, readers may still name those."""
         self._nodes = {node.name: node for node in graph.graph.nodes}
         self._order = {name: i for i, name in enumerate(self._nodes)}
         self._buffer_nodes = buffer_nodes
+        self._within = within
 
     def nodes_of(self, unit: UnitFacts) -> list[str]:
         """The FX nodes that ``unit`` computes, in the graph's order."""
@@ -31,7 +35,8 @@ class OriginFinder:
             return self._sorted(written or unit.origins[-1:])
         if not written:
             return self._sorted(unit.origins)
-        within, read = set(unit.origins), {n for b in unit.reads if (n := self._node_of(b)) is not None}
+        buffers = {b for name in unit.reads for b in (name, *self._within.get(name, ()))}
+        within, read = set(unit.origins), {n for b in buffers if (n := self._node_of(b)) is not None}
         within |= set(written)
         computed: dict[str, bool] = {}  # node -> whether its value follows from what the unit reads
         for name in written:

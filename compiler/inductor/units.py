@@ -24,7 +24,7 @@ class Unit:
 def units_of(facts: GraphFacts) -> list[Unit]:
     """The schedule: kernels and calls in order. What computes nothing is left out."""
     assert facts.graph is not None
-    finder = OriginFinder(facts.graph, facts.buffer_origins)
+    finder = OriginFinder(facts.graph, facts.buffer_origins, {b.name: b.within for b in facts.buffers})
     launch_of = {member: launch for launch in facts.launches for member in launch.members}
     units: list[Unit] = []
     for unit, launch in _launched(_with_results(facts.after), launch_of):
