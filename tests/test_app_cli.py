@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import run
-from app.cli.compile import target_named
+from app.cli.compile import deliver, target_named
 from app.cli.entry import with_default_command
 from app.cli.text import bytes_text, table, us_text
 from app.session import open_session, save_session
@@ -431,3 +432,14 @@ def test_what_capture_on_several_streams_brought_is_told(tmp_path: Path, capsys:
     told = json.loads(capsys.readouterr().out)["regions"][0]["cuda_graph"]
     assert (told["streams"], told["one_stream_us"], told["forked_us"]) == (3, 40.0, 25.5)
     assert [route["route"] for route in told["inputs"]] == ["copied", "patched", "same_address", "static"]
+
+
+def test_a_session_is_written_though_nobody_reads_the_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(report: Report) -> str:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("app.cli.compile.summary", gone)
+    wanted = tmp_path / "x.fscope"
+    with pytest.raises(BrokenPipeError):
+        deliver(transformer_report(), argparse.Namespace(json=False, output=wanted))
+    assert open_session(wanted).report.kernels

@@ -59,14 +59,14 @@ def compile_for(options: argparse.Namespace, target: str) -> Compilation:
 
 
 def deliver(report: Report, options: argparse.Namespace) -> None:
-    """Print the summary or JSON, and write the session where one is wanted."""
+    """Write the session where one is wanted, and print the summary or JSON."""
+    if options.output:
+        save_session(options.output, report)  # first: who reads the rest may stop in the middle, as head does
     if options.json:
         print_json(report)
     else:
         print(summary(report), flush=True)
-    if options.output:
-        save_session(options.output, report)
-        if not options.json:
+        if options.output:
             print(f"\nWrote {options.output}; open it with: python main.py {shlex.quote(str(options.output))}")
 
 
