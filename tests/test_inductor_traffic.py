@@ -17,6 +17,7 @@ from app.memory_plan import live_bytes
 from compiler.inductor.traffic import Access, Touched, disjoint, shared_bytes
 from compiler.pipeline import compile_model
 from compiler.report import RefusalRule, Region
+from compiler.sizes import UNKNOWN_HINT
 from compiler.targets import resolve
 
 pytest.importorskip("triton", reason="kernels are Triton's")
@@ -210,3 +211,10 @@ def test_a_kernel_that_writes_over_its_operand_needs_no_memory() -> None:
     assert result.reuses == product.name
     assert region.memory.peak_bytes == live_bytes(region.memory).max() == 8 * 64 * 4
     assert region.memory.total_bytes == 2 * 8 * 64 * 4
+
+
+def test_a_jagged_tensors_ragged_size_is_no_number() -> None:
+    jagged = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)], layout=torch.jagged)
+    region = region_of(lambda x: x.sin(), jagged)
+    assert [group.nodes for group in region.groups] == [["sin"]]
+    assert UNKNOWN_HINT in region.sizes.values()

@@ -19,6 +19,7 @@ from compiler.inductor.run import InductorRegion
 from compiler.inductor.skips import describe_capture
 from compiler.inductor.units import Unit, arithmetic_of, units_of
 from compiler.lowering.extern import library_reason, static_reason
+from compiler.sizes import UNKNOWN_HINT
 from compiler.texts import size_text
 
 
@@ -67,11 +68,12 @@ def describe_inductor_region(region: InductorRegion, kernels: Mapping[str, Induc
 
 
 def _example_sizes(graph: fx.GraphModule) -> dict[str, int]:
-    """Each symbolic size among the inputs, as it is with the example's."""
+    """Each symbolic size among the inputs, as it is with the example's; a jagged tensor's ragged one is no number."""
     values = (node.meta.get("val") for node in graph.graph.nodes if node.op == "placeholder")
     known = (value.node for value in values if isinstance(value, torch.SymInt) and value.node.hint is not None)
     # a backward also gets products of sizes, and sizes that the forward found to be fixed
-    return {str(node.expr): int(node.hint) for node in known if node.expr.is_Symbol}
+    hints = {str(node.expr): node.hint for node in known if node.expr.is_Symbol}
+    return {name: hint if isinstance(hint, int) else UNKNOWN_HINT for name, hint in hints.items()}
 
 
 def describe_inductor_kernels(
