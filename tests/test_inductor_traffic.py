@@ -218,3 +218,14 @@ def test_a_jagged_tensors_ragged_size_is_no_number() -> None:
     region = region_of(lambda x: x.sin(), jagged)
     assert [group.nodes for group in region.groups] == [["sin"]]
     assert UNKNOWN_HINT in region.sizes.values()
+
+
+def test_a_refusal_names_the_units_that_inductor_calls_node1_and_node2() -> None:
+    def residual(x: Tensor, w: Tensor) -> Tensor:
+        y = x.sin()
+        return (y @ w).relu() + y
+
+    region = region_of(residual, torch.randn(64, 64), torch.randn(64, 64))
+    (cycle,) = (refusal for refusal in region.refusals if refusal.rule is RefusalRule.CYCLE)
+    first, last = region.groups
+    assert cycle.detail == f"intermediate nodes between {first.name} & {last.name}"

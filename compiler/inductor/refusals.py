@@ -73,13 +73,15 @@ def refusals_of(facts: GraphFacts, units: Sequence[Unit], by_name: Mapping[str, 
             continue
         said.add(frozenset((first.name, second.name)))
         rule, detail = rule_of(fact.words), fact.words
+        for place, unit in (("node1", first), ("node2", second)):  # which Inductor leaves to whoever knows the call
+            detail = detail.replace(place, unit.name)
         if rule is RefusalRule.NO_SHARED_DATA and fact.common:
             # Inductor says so of whatever two nodes do not read at the same index in the same loops
             names = ", ".join(fact.common)
             if lost.overlap(first, second, fact.common):
-                rule, detail = RefusalRule.ACCESS_MISMATCH, f"{fact.words} at the same index; both use {names}"
+                rule, detail = RefusalRule.ACCESS_MISMATCH, f"{detail} at the same index; both use {names}"
             else:
-                detail = f"{fact.words}: both use {names}, and none of its elements in common"
+                detail = f"{detail}: both use {names}, and none of its elements in common"
         add(first, second, rule, detail, fact.words)
     for first, second in _neighbours(units):
         if frozenset((first.name, second.name)) in said or not first.nodes or not second.nodes:
