@@ -53,6 +53,8 @@ class FakeDriver:
         return True
 
     def remove_node(self, node: int) -> bool:
+        if "removal" in self.refused and not isinstance(self.at[node], str):
+            return False
         del self.at[node]
         self.pairs = {pair for pair in self.pairs if node not in pair}
         return True
@@ -93,7 +95,7 @@ def test_what_no_step_issued_stays_as_it_was_captured(monkeypatch: pytest.Monkey
     assert set(fake.at) == {1, 2}
 
 
-@pytest.mark.parametrize("params", [fill(height=2), fill(element=8), None], ids=["rows", "wide", "unknown"])
+@pytest.mark.parametrize("params", [fill(height=2), fill(element=8), fill(width=0), None])
 def test_fills_of_another_kind_are_left(monkeypatch: pytest.MonkeyPatch, params: Any) -> None:
     fake = FakeDriver(monkeypatch, {1: "a", 2: params, 3: fill()}, {(1, 2), (2, 3)})
     assert as_kernels(GRAPH, dict.fromkeys((1, 2, 3), STEP), kernels) == 1
@@ -108,7 +110,7 @@ def test_nothing_changes_where_the_driver_does_not_tell_what_waits_for_what(monk
 
 def test_nothing_changes_where_kernels_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     (kernel,) = kernels([Fill(0x1000, torch.uint8, 8, 0)])
-    for refused, make in (("", lambda fills: []), (kernel, kernels), ("edges", kernels)):
+    for refused, make in (("", lambda fills: []), (kernel, kernels), ("edges", kernels), ("removal", kernels)):
         fake = FakeDriver(monkeypatch, {1: "a", 2: fill(), 3: "b"}, {(1, 2), (2, 3)})
         fake.refused = {refused}
         units = dict.fromkeys((1, 2, 3), STEP)

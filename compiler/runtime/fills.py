@@ -83,7 +83,9 @@ def write(fills: Sequence[Fill], device: torch.device) -> None:
 def _fill(node: int) -> Fill | None:
     """What a memset node fills; None where it is not of consecutive elements."""
     params = driver.memset_params(node)
-    if params is None or params.height > 1 or not params.target or params.element_bytes not in _DTYPES:
+    if params is None or params.height > 1 or params.element_bytes not in _DTYPES:
+        return None
+    if not (params.target and params.width):
         return None
     bits = 8 * params.element_bytes
     value = params.value & ((1 << bits) - 1)
@@ -100,8 +102,7 @@ def _replace(
     made = driver.add_kernel(graph, before, kernel)
     if made is None:
         return None
-    if not driver.add_edges(graph, [(made, other) for other in after]):
-        driver.remove_node(made)
-        return None
-    driver.remove_node(node)
-    return made
+    if driver.add_edges(graph, [(made, other) for other in after]) and driver.remove_node(node):
+        return made
+    driver.remove_node(made)
+    return None
