@@ -229,3 +229,16 @@ def test_a_refusal_names_the_units_that_inductor_calls_node1_and_node2() -> None
     (cycle,) = (refusal for refusal in region.refusals if refusal.rule is RefusalRule.CYCLE)
     first, last = region.groups
     assert cycle.detail == f"intermediate nodes between {first.name} & {last.name}"
+
+
+def test_a_backwards_memory_has_what_the_forward_saved_until_its_last_use() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Tanh(), torch.nn.Linear(256, 64))
+    x = torch.randn(32, 64, requires_grad=True)
+    found = compile_model(model, (x,), source="t", target=resolve("h100"), training=True, compiler="inductor")
+    forward, backward = found.report.regions
+    assert not any(buffer.saved for buffer in forward.memory.buffers)
+    saved = [buffer for buffer in backward.memory.buffers if buffer.saved]
+    assert [buffer.name for buffer in saved] == [node.name for node in backward.nodes if node.op == "saved"]
+    assert sum(buffer.bytes for buffer in saved) == 32 * 256 * 4, "what tanh returned; inputs are the caller's"
+    assert backward.memory.peak_bytes == live_bytes(backward.memory).max() > 32 * 256 * 4

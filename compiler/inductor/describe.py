@@ -261,7 +261,8 @@ def _scheduler_nodes(facts: GraphFacts, units: Sequence[Unit]) -> list[r.Schedul
 
 
 def _memory(facts: GraphFacts, units: Sequence[Unit], by_name: Mapping[str, r.Node]) -> r.Memory:
-    """Lifetimes along the schedule, and what takes over whose storage as the wrapper has it."""
+    """Lifetimes along the schedule, and what takes over whose storage as the wrapper has it; in a backward also what
+    the forward saved for it, which the wrapper lets go of after its last use."""
     born: dict[str, int] = {}
     last: dict[str, int] = {}
     within = {b.name: b.within for b in facts.buffers}
@@ -274,8 +275,13 @@ def _memory(facts: GraphFacts, units: Sequence[Unit], by_name: Mapping[str, r.No
     last.update(dict.fromkeys(_with_its_memory(facts.outputs, within), end))
     plans = []
     change = [0] * (end + 2)
+    saved = {n.name: sum(o.bytes for o in n.outputs) for n in by_name.values() if n.op == "saved" and n.name in last}
+    for name, size in saved.items():
+        plans.append(r.BufferPlan(name, name, size, 0, last[name], saved=True))
+        change[0] += size
+        change[last[name] + 1] -= size
     kept = [b for b in facts.buffers if b.owned and b.name in born and b.name not in facts.removed]
-    names = {b.name for b in kept}
+    names = {*saved, *(b.name for b in kept)}
     for buffer in kept:
         node = facts.buffer_origins.get(buffer.name, "")
         reuses = buffer.reuses if buffer.reuses in names else ""
