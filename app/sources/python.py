@@ -186,7 +186,7 @@ def _run(call: Callable[[], object], file: Path, place: str) -> object:
         raise
     except BaseException as error:
         hint = "Run the file with python itself to debug it."
-        if any(words in str(error) for words in _NO_GPU):
+        if any(words in sentence(error) for words in _NO_GPU):
             hint = "Make the model and its inputs on the CPU: where there is a GPU, they are moved to it."
         raise users_fault(error, [str(file)], place, hint) from error
 

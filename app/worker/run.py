@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from app.worker.measure import observe_step, prepare_step
 from app.worker.paths import portable_graph
 from app.worker.protocol import Event, Measured, RunState, Samples, StartRun
+from compiler.errors import first_line
 from compiler.report import CudaGraph, Measurement, Trace
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class _LiveRun:
         except Exception as error:
             if needed:
                 raise
-            self._faults[mode] = f"{mode} cannot run: {(str(error) or repr(error)).strip().splitlines()[0]}"
+            self._faults[mode] = f"{mode} cannot run: {first_line(error) or type(error).__name__}"
         else:
             self._steps[mode] = step
             self._mode = mode
@@ -182,7 +183,7 @@ class _LiveRun:
             self._traces.append(traced)
             return facts, traced
         except Exception as error:
-            reason = (str(error) or repr(error)).strip().splitlines()[0]
+            reason = first_line(error) or type(error).__name__
             self._state("tracing", mode, f"{mode} cannot be traced: {reason}")
             return step.cuda_graph, None
 
