@@ -161,13 +161,17 @@ def const(value: bool | int | float, dtype: torch.dtype) -> Const:
         return Const(dtype, bool(value))
     if dtype.is_floating_point:
         number = float(value)
-        return Const(dtype, _held(number, dtype) if dtype.itemsize < 4 else number)
+        return Const(dtype, held(number, dtype) if dtype.itemsize < 4 else number)
     info = torch.iinfo(dtype)
     return Const(dtype, (int(value) - info.min) % (1 << info.bits) + info.min)
 
 
-def _held(number: float, dtype: torch.dtype) -> float:
-    """The number as memory of the floating-point ``dtype`` has it."""
+def held(number: float, dtype: torch.dtype) -> float:
+    """The number as memory of ``dtype`` has it.
+
+    Raises:
+        RuntimeError: an integer dtype does not reach it.
+    """
     with torch._C._DisableTorchDispatch():  # a number also while graphs are captured with fake tensors
         return torch.tensor(number, dtype=dtype, device="cpu").item()
 
@@ -205,7 +209,7 @@ def cast(value: Value, dtype: torch.dtype) -> Value:
         return value
     if isinstance(value, Const) and not (dtype.is_floating_point and dtype.itemsize < 4):
         number = value.value
-        return const(_held(number, value.dtype) if value.dtype.is_floating_point else number, dtype)
+        return const(held(number, value.dtype) if value.dtype.is_floating_point else number, dtype)
     return Op(dtype, "cast", (value,))
 
 

@@ -13,7 +13,7 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 from compiler.index import Index
 from compiler.ir import Const, Lazy, Value
 from compiler.lowering.registry import NotLowered, Scope, lower
-from compiler.ops import cast, const, op, scalar
+from compiler.ops import cast, const, held, op, scalar
 from compiler.sizes import Size, at_least
 
 aten = torch.ops.aten
@@ -419,9 +419,10 @@ def copy(scope: Scope, target: Lazy, source: Lazy | float, non_blocking: bool = 
 @lower(aten.threshold)
 def threshold(scope: Scope, x: Lazy, threshold: float, value: float) -> Lazy:
     """``value`` where x <= threshold, else x."""
+    limit = _limit(threshold, x)
 
     def body(dtype: torch.dtype, v: Value) -> Value:
-        return op("where", dtype, _below(v, threshold, x), const(value, dtype), v)
+        return op("where", dtype, op("le", torch.bool, v, const(limit, dtype)), const(value, dtype), v)
 
     return elementwise(scope, body, KIND.DEFAULT, (x,))
 
@@ -429,19 +430,22 @@ def threshold(scope: Scope, x: Lazy, threshold: float, value: float) -> Lazy:
 @lower(aten.threshold_backward)
 def threshold_backward(scope: Scope, gradient: Lazy, x: Lazy, threshold: float) -> Lazy:
     """The gradient where x > threshold, else 0."""
+    limit = _limit(threshold, x)
 
     def body(dtype: torch.dtype, g: Value, v: Value) -> Value:
-        return op("where", dtype, _below(v, threshold, x), const(0, dtype), g)
+        return op("where", dtype, op("le", torch.bool, v, const(limit, dtype)), const(0, dtype), g)
 
     return elementwise(scope, body, KIND.DEFAULT, (gradient, x))
 
 
-def _below(value: Value, threshold: float, x: Lazy) -> Value:
-    """Whether an element of x is at most ``threshold``, which eager rounds to x's dtype, but on a CPU not to half
-    floats."""
-    if x.device.type != "cpu" or not x.dtype.is_floating_point:
-        threshold = torch.tensor(threshold).to(x.dtype).item()
-    return op("le", torch.bool, value, const(threshold, value.dtype))
+def _limit(threshold: float, x: Lazy) -> float:
+    """The threshold as eager compares x with it: in x's dtype, but on a CPU not rounded to half floats."""
+    if x.device.type == "cpu" and x.dtype.is_floating_point:
+        return threshold
+    try:
+        return held(threshold, x.dtype)
+    except RuntimeError as error:
+        raise NotLowered("a threshold beyond its tensor's dtype") from error
 
 
 @lower(aten.gelu_backward)
