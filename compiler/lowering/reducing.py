@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,23 +26,26 @@ LEAST_SPLIT = 1 << 18  # elements: fewer are done before a second kernel is laun
 ALIGNED_ELEMENTS = 16  # of one byte: wide loads begin at multiples of 16 bytes
 
 
-class Reducing:
+class Reducing(ABC):
     """The part of a ``LoopMaker`` that reduces; what it uses of the rest is named here."""
 
     node: Any
     target: Target
     _steps: list[Step]
 
+    @abstractmethod
     def _var(self, extent: Size) -> LoopVar:
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def _origins(self, inputs: Sequence[Lazy]) -> tuple[str, ...]:
-        raise NotImplementedError
+        ...
 
+    @abstractmethod
     def _new_buffer(
         self, size: Sequence[Size], dtype: torch.dtype, device: torch.device, like: Any, fx_node: str
     ) -> Buffer:
-        raise NotImplementedError
+        ...
 
     def _split_count(self, xnumel: int, rnumel: int, across: bool) -> int:
         """Into how many partial results each output is split: enough that every multiprocessor has work.

@@ -14,7 +14,7 @@ import msgspec
 from compiler.report import GraphNode, GraphNodeKind
 from compiler.runtime import driver
 from compiler.runtime.conditional import Body, Conditional, conditionals
-from compiler.runtime.observe import Units
+from compiler.runtime.observe import NO_STEP, Units
 
 _KINDS = {
     driver.KERNEL: GraphNodeKind.KERNEL,
@@ -68,7 +68,7 @@ def _read(body: Body, units: Units, inside: Mapping[int, Conditional]) -> list[G
         node = _describe(handle, allocated)
         node.id = ids[handle]
         node.dependencies = sorted(ids[before] for before in waits_for[handle])
-        node.region, node.unit = units.get(handle, ("", ""))
+        node.region, node.unit = units.get(handle, NO_STEP)
         if handle in inside:
             _add_bodies(node, inside[handle], units, inside)
         nodes.append(node)
