@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import sys
 from pathlib import Path
 
@@ -102,6 +103,21 @@ def test_what_is_never_timed_runs_side_by_side_within_its_time(tmp_path: Path, m
     assert (logs / "broken.log").read_text() == "why\n"
     late = run_each({"a": python("pass")}, jobs=2, case_seconds=5, budget_seconds=5, cwd=tmp_path, logs=logs)
     assert dict(late) == {"a": "Not run: the time for the whole benchmark was over."}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_what_is_timed_stays_on_the_quickest_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import cores
+
+    allowed, on = {2, 5, 7}, [{2, 5, 7}]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: on[-1])
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cores: on.append(cores))
+    monkeypatch.setattr(cores, "_seconds_on", lambda core, things: {2: 3.0, 5: 1.0, 7: 2.0}[core])
+    with cores.quickest_core() as core:
+        assert core == 5
+        assert on[-1] == {5}
+    assert on[-1] == allowed
 
 
 def test_models_whose_peak_is_above_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:

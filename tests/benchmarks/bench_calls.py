@@ -19,10 +19,10 @@ calls of torch and the driver take that stand in them, or could.
 
 A call that follows a wait for the GPU finds little of what it needs in the CPU's caches, and looking at every parameter
 of a model then costs several times what it costs in a tight loop. So what is timed here always comes after the same
-wait: on a GPU for a replay of the model's graph, elsewhere for 4 MiB that are copied. All that is compared is alive at
-once and takes turns, in blocks of calls as a loop makes them, so that what slows the machine slows all of it. With no
-GPU the models of the gallery run on the CPU and the graph is a stub that launches nothing. With one, the anchor rows
-run on it.
+wait, on the core that was quickest when its row began: on a GPU for a replay of the model's graph, elsewhere for 4 MiB
+that are copied. All that is compared is alive at once and takes turns, in blocks of calls as a loop makes them, so that
+what slows the machine slows all of it. With no GPU the models of the gallery run on the CPU and the graph is a stub
+that launches nothing. With one, the anchor rows run on it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench_common import first_line, lean_settings, nothing_behind
 from call_stamps import Stamps, replaced, shares
+from cores import quickest_core
 
 from compiler.report import CudaGraph
 
@@ -336,25 +337,26 @@ def row(model: Any, inputs: Sequence[Any], repeats: int) -> Found:
         with replaced(stamps, stamped_places()):
             watched = compiled(Ours([]))
         in_place = {"in place": compiled(Ours([]), in_place=True)} if isinstance(model, torch.nn.Module) else {}
-        times = meter(
-            {
-                **in_place,
-                "total": call,
-                "floor": lambda: floor(*inputs),
-                "guards": guards_of(floor_model, inputs),
-                "addresses": lambda: same(seen, latest.addresses, latest.direct),
-                "launch": meter.replay,
-                "moving": moving,
-                "lean": lean,
-            }
-        )
-        with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
-            lean()
-            times |= meter({"unguarded": lean})
-        times["warm floor"] = meter({"": lambda: floor(*inputs)}, warm=True)[""]
-        statements, times["ours"] = _watch(stamps, watched, meter)
-        output = torch.utils._pytree.tree_leaves(call())[0]
-        singles = meter(single_calls(latest.recorded, output)) if torch.cuda.is_available() else {}
+        with quickest_core():
+            times = meter(
+                {
+                    **in_place,
+                    "total": call,
+                    "floor": lambda: floor(*inputs),
+                    "guards": guards_of(floor_model, inputs),
+                    "addresses": lambda: same(seen, latest.addresses, latest.direct),
+                    "launch": meter.replay,
+                    "moving": moving,
+                    "lean": lean,
+                }
+            )
+            with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+                lean()
+                times |= meter({"unguarded": lean})
+            times["warm floor"] = meter({"": lambda: floor(*inputs)}, warm=True)[""]
+            statements, times["ours"] = _watch(stamps, watched, meter)
+            output = torch.utils._pytree.tree_leaves(call())[0]
+            singles = meter(single_calls(latest.recorded, output)) if torch.cuda.is_available() else {}
     return Found(times, statements, singles)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from bench_children import Child, run_children
 from bench_rows import Row, write_results
+from cores import quickest_core
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -163,7 +164,6 @@ def run_case(
     """
     import torch
 
-    from compiler.runtime.timing import measure
     from compiler.runtime.trace import kernel_names, trace
 
     training, prepared = _prepare_case(case, cases, modes, write, child, prepare_seconds)
@@ -171,24 +171,12 @@ def run_case(
     child.wait_for_turn()
     medians: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for _ in range(turns):
-        _wake()
-        for row, step in prepared:
-            if row.failure:
-                continue
-            try:
-                unguarded = torch.compiler.set_stance(skip_guard_eval_unsafe=row.mode == "unguarded")
-                # A loop of inference enters no_grad once, not at every call.
-                with unguarded, torch.set_grad_enabled(training):
-                    _warm(step)
-                    record = measure(step, row.mode, least=LEAST_ITERATIONS)
-                assert record.wall_us is not None
-                medians[row.mode].append((record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50))
-                row.wall_us, row.cpu_us, row.gpu_us = map(statistics.median, zip(*medians[row.mode], strict=True))
-                row.iterations += record.iterations
-            except Exception as error:
-                traceback.print_exc()
-                row.failure = first_line(error)
-            write(row)
+        with quickest_core():
+            _wake()
+            for row, step in prepared:
+                if not row.failure:
+                    _time(row, step, training, medians[row.mode])
+                    write(row)
         # What is left, if only to end, need not keep the others waiting. Kernels are counted only after the last turn,
         # for a profiler that has run once can leave every later launch slower.
         child.end_turn()
@@ -196,6 +184,27 @@ def run_case(
         if count_kernels and not row.failure:
             row.kernels = len(kernel_names(trace(step, row.mode)))
             write(row)
+
+
+def _time(row: Row, step: Any, training: bool, medians: list[tuple[float, float, float]]) -> None:
+    """Add this turn's medians of wall, CPU and GPU time to ``medians``; the row gets the medians of those."""
+    import torch
+
+    from compiler.runtime.timing import measure
+
+    try:
+        unguarded = torch.compiler.set_stance(skip_guard_eval_unsafe=row.mode == "unguarded")
+        # A loop of inference enters no_grad once, not at every call.
+        with unguarded, torch.set_grad_enabled(training):
+            _warm(step)
+            record = measure(step, row.mode, least=LEAST_ITERATIONS)
+        assert record.wall_us is not None
+        medians.append((record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50))
+        row.wall_us, row.cpu_us, row.gpu_us = map(statistics.median, zip(*medians, strict=True))
+        row.iterations += record.iterations
+    except Exception as error:
+        traceback.print_exc()
+        row.failure = first_line(error)
 
 
 def _wake() -> None:
