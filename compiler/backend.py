@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +12,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
+from torch.utils import _pytree as pytree
 
 from compiler.codegen.wrapper import generate_wrapper
 from compiler.collectives import has_collectives
@@ -199,9 +201,10 @@ def _seeded(options: Options, graph: torch.fx.GraphModule) -> torch.fx.GraphModu
 
 
 def on_gpu(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
-    """Whether a graph of Dynamo's works on a GPU, by its inputs and parameters."""
-    inputs = any(isinstance(x, torch.Tensor) and x.is_cuda for x in example_inputs)
-    return inputs or any(p.is_cuda for p in gm.parameters())
+    """Whether a graph of Dynamo's works on a GPU, by its inputs and parameters and by what it makes of nothing."""
+    made = (node.meta.get("example_value") for node in gm.graph.nodes)
+    tensors = itertools.chain(example_inputs, gm.parameters(), pytree.tree_leaves(list(made)))
+    return any(isinstance(x, torch.Tensor) and x.is_cuda for x in tensors)
 
 
 def _note_guards(session: Session) -> None:

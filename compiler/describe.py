@@ -22,8 +22,8 @@ from compiler.sizes import Size
 from compiler.texts import size_text
 
 
-def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
-    """Nodes, groups, extern calls, refusals and memory of one region."""
+def describe_region(region: CompiledRegion, library: KernelLibrary, target: r.Target) -> r.Region:
+    """Nodes, groups, extern calls, refusals and memory of one region. ``target`` is what it runs on, be it a CPU."""
     graph = region.graph.graph
     nodes = [describe_node(node, region.kind) for node in graph.nodes]
     by_name = {node.name: node for node in nodes}
@@ -39,7 +39,7 @@ def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
         if isinstance(step, Launch):
             groups.append(_group(step, order, kernels[region.kernels[step.name]], counted, node_of))
         else:
-            externs.append(_extern(step, order, by_name))
+            externs.append(_extern(step, order, by_name, target))
     refusals = [r.Refusal(x.a, x.b, x.rule, x.detail, x.bytes_lost) for x in region.partition.refusals if x.a != x.b]
     return r.Region(
         region.name,
@@ -49,7 +49,7 @@ def describe_region(region: CompiledRegion, library: KernelLibrary) -> r.Region:
         externs,
         refusals,
         _memory(region),
-        _cuda_graph(region, library),
+        _cuda_graph(region, library, target),
         region.wrapper,
         region.graph.print_readable(print_output=False),
         sizes={b.symbol: b.hint for b in region.program.bindings},
@@ -82,8 +82,9 @@ def describe_kernels(regions: Sequence[CompiledRegion], library: KernelLibrary, 
 
 def _kernel(kernel: CompiledKernel, launches: int, lines: dict[int, list[str]], target: r.Target) -> r.Kernel:
     source, facts = kernel.source, kernel.facts
-    memory_us = source.bytes / (target.bandwidth_gbs * 1e3)
-    compute_us = source.flops / (target.tflops_fp32 * 1e6)
+    estimate = None
+    if target.bandwidth_gbs and target.tflops_fp32:
+        estimate = max(source.bytes / (target.bandwidth_gbs * 1e3), source.flops / (target.tflops_fp32 * 1e6))
     return r.Kernel(
         name=kernel.name,
         source=kernel.text,
@@ -95,7 +96,7 @@ def _kernel(kernel: CompiledKernel, launches: int, lines: dict[int, list[str]], 
         shared_bytes=facts.shared_bytes,
         estimated_bytes=source.bytes,
         estimated_flops=source.flops,
-        estimated_us=max(memory_us, compute_us),
+        estimated_us=estimate,
         launches=launches,
         warps=facts.warps,
         stages=facts.stages,
@@ -263,7 +264,7 @@ def _why_together(launch: Launch, rule: str) -> str:
     )
 
 
-def _extern(step: Extern, order: int, by_name: dict[str, r.Node]) -> r.ExternCall:
+def _extern(step: Extern, order: int, by_name: dict[str, r.Node], target: r.Target) -> r.ExternCall:
     node = by_name[step.fx_node]
     return r.ExternCall(
         name=step.name,
@@ -271,7 +272,7 @@ def _extern(step: Extern, order: int, by_name: dict[str, r.Node]) -> r.ExternCal
         op=node.op,
         reason=step.reason,
         detail=step.detail,
-        runs_as=_runs_as(node),
+        runs_as=_runs_as(node) if target.backend != "cpu" else "",
         estimated_bytes=node.estimated_bytes,
         estimated_flops=node.estimated_flops,
         order=order,
@@ -313,8 +314,10 @@ def _memory(region: CompiledRegion) -> r.Memory:
     )
 
 
-def _cuda_graph(region: CompiledRegion, library: KernelLibrary) -> r.CudaGraph:
+def _cuda_graph(region: CompiledRegion, library: KernelLibrary, target: r.Target) -> r.CudaGraph:
     """The static answer: which calls would refuse capture, and in how many parts the rest would be captured."""
+    if target.backend == "cpu":
+        return r.CudaGraph(capturable=False, skip_reasons=[r.SkipReason("cpu_op", "The region runs on the CPU.")])
     capture = library.options.graph_collectives
     refused = refused_steps(region.steps, region.graph, capture_collectives=capture)
     pieces = split(region.program, region.steps, refused)

@@ -251,7 +251,7 @@ def fusescope_report(
         versions=versions(),
         options=options,
         training=training,
-        regions=[describe_region(region, session.library) for region in session.regions],
+        regions=[describe_region(region, session.library, session.target) for region in session.regions],
         kernels=describe_kernels(session.regions, session.library, session.target),
         graph_breaks=dynamo.graph_breaks,
         guards=dynamo.guards,
@@ -268,6 +268,7 @@ def _notes(session: Any, report: Report) -> Iterator[str]:
     import torch
 
     from compiler.describe import sizes_note
+    from compiler.runtime.executable import interpreting
 
     for region in session.regions:
         if region.fallback is not None:
@@ -279,7 +280,13 @@ def _notes(session: Any, report: Report) -> Iterator[str]:
     failed = sum(bool(kernel.error) for kernel in report.kernels)
     if failed:
         yield f"{failed} kernels did not compile for {session.target.name}; their regions run as captured."
-    if not torch.cuda.is_available() and not session.target.local:
+    if session.target.backend == "cpu":
+        how = "in Triton's interpreter" if interpreting() else "as captured, op by op: generated kernels need a GPU"
+        yield (
+            f"The regions ran on the CPU, {how}. The groups and kernels shown are those for "
+            f"{session.library.target.title}; none was compiled or launched."
+        )
+    elif not torch.cuda.is_available() and not session.target.local:
         yield (
             f"Compiled for {session.target.title} on a machine without that GPU; nothing was measured. "
             "Models are traced on the CPU: copies between CPU and GPU leave no trace."

@@ -25,11 +25,11 @@ class Recorder:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._dynamo = DynamoFacts()
-        self._inductor: Any = None  # InductorRun
+        self._inductor: dict[bool, Any] = {}  # InductorRun by whether its graphs work on a GPU
         self._inductor_options: dict[str, str] = {}
         self._within = False  # a call of compile_fx
         self._sessions: list[Any] = []  # backend.Session, one for each call of our backend
-        self._libraries: dict[tuple[Any, bool], Any] = {}
+        self._libraries: dict[tuple[Any, bool], Any] = {}  # by options, and whether the graphs work on a GPU
 
     def on_dynamo(self, module: ModuleType) -> None:
         """Listen to what Dynamo says, in every thread."""
@@ -39,10 +39,7 @@ class Recorder:
 
     def on_inductor(self, module: Any) -> None:
         """Watch every graph that is handed to ``torch._inductor.compile_fx``."""
-        from compiler.inductor.run import InductorRun
-
         real = module.compile_fx
-        run = self._inductor = InductorRun(_cpu(), {}, lambda event: None, dynamo=self._dynamo)
         default = module.compile_fx_inner
 
         def compile_fx(
@@ -57,7 +54,7 @@ class Recorder:
             # compile_fx calls itself with the patches applied; that call is the watched one's own
             if self._within or not hasattr(model, "graph"):
                 return real(model, inputs, inner_compile, config_patches=config_patches, **keywords)
-            self._choose_target(model, inputs)
+            run = self.inductor_run(model, inputs)
             self._inductor_options |= {name: str(value) for name, value in (config_patches or {}).items()}
             inner, texts = watched(run, model, inner_compile, config_patches or {})
             self._within = True
@@ -87,22 +84,11 @@ class Recorder:
 
         self._stack.close()
         found: list[Report] = []
-        if self._inductor is not None and self._inductor.regions:
-            from compiler.inductor.compile import inductor_report
-
-            found.append(
-                inductor_report(
-                    self._inductor,
-                    self._dynamo,
-                    source=source,
-                    training=any(region.kind == "backward" for region in self._inductor.regions),
-                    options=self._inductor_options,
-                    files={},
-                    versions=versions(),
-                )
-            )
-        for library in self._libraries.values():
-            session = self._merged(library)
+        for run in self._inductor.values():
+            if run.regions:
+                found.append(self._inductor_report(run, source, versions()))
+        for (_, runs_on_gpu), library in self._libraries.items():
+            session = self._merged(library, library.target if runs_on_gpu else _cpu())
             if session.regions:
                 training = any(region.kind == "backward" for region in session.regions)
                 found.append(fusescope_report(session, self._dynamo, source, training, {}, {}))
@@ -110,13 +96,30 @@ class Recorder:
             report.notes.append("Recorded while a program ran; regions are in the order in which they were compiled.")
         return found
 
-    def _choose_target(self, model: Any, inputs: Sequence[Any]) -> None:
+    def _inductor_report(self, run: Any, source: str, versions: Mapping[str, str]) -> Report:
+        from compiler.inductor.compile import inductor_report
+
+        return inductor_report(
+            run,
+            self._dynamo,
+            source=source,
+            training=any(region.kind == "backward" for region in run.regions),
+            options=self._inductor_options,
+            files={},
+            versions=versions,
+        )
+
+    def inductor_run(self, model: Any, inputs: Sequence[Any]) -> Any:
+        """What collects the graphs of ``model``'s device: the GPU's and the CPU's are reports of their own."""
         from compiler.backend import on_gpu
+        from compiler.inductor.run import InductorRun
         from compiler.targets import local_target
 
-        target = local_target() if on_gpu(model, inputs) else None
-        if target is not None:
-            self._inductor.target = target
+        runs_on_gpu = on_gpu(model, inputs)
+        if runs_on_gpu not in self._inductor:
+            target = (local_target() if runs_on_gpu else None) or _cpu()
+            self._inductor[runs_on_gpu] = InductorRun(target, {}, lambda event: None, dynamo=self._dynamo)
+        return self._inductor[runs_on_gpu]
 
     def _session(self, module: Any, gm: Any, inputs: Sequence[Any], settings: Mapping[str, Any]) -> Any:
         from compiler.kernel_library import KernelLibrary
@@ -125,18 +128,19 @@ class Recorder:
         own = {name: value for name, value in settings.items() if name not in module.OWN_SETTINGS}
         chosen = parse_options(own)
         target = module.default_target()
-        key = (chosen, module.on_gpu(gm, inputs))
+        runs_on_gpu = module.on_gpu(gm, inputs)
+        key = (chosen, runs_on_gpu)
         if key not in self._libraries:
-            self._libraries[key] = KernelLibrary(target, binaries=True, texts=True, options=chosen)
+            self._libraries[key] = KernelLibrary(target, binaries=runs_on_gpu, texts=True, options=chosen)
         before = sum(region.kind != "backward" for session in self._sessions for region in session.regions)
         session = module.Session(target, self._libraries[key], dynamo=self._dynamo, first_number=before)
         self._sessions.append(session)
         return session
 
-    def _merged(self, library: Any) -> Any:
+    def _merged(self, library: Any, target: Target) -> Any:
         from compiler.backend import Session
 
-        merged = Session(library.target, library)
+        merged = Session(target, library)
         for session in self._sessions:
             if session.library is library:
                 merged.regions += session.regions

@@ -15,8 +15,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from compiler.backend import Session, fusescope, mutated_inputs
+from compiler.backend import Session, fusescope, mutated_inputs, on_gpu
 from compiler.dynamo.log import watch_dynamo
 from compiler.errors import CompileError
 from compiler.kernel_library import KernelLibrary
@@ -52,6 +53,16 @@ def test_options_are_taken_by_name() -> None:
     x = torch.randn(4)
     function = torch.compile(lambda x: x * 2, backend=fusescope, options={"cuda_graph": True})
     torch.testing.assert_close(function(x), x * 2)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_graph_may_make_all_it_has_on_a_gpu(device: str) -> None:
+    graph = torch.fx.Graph()
+    made = graph.call_function(torch.ones, (4,), {"device": device})
+    graph.output((made,))
+    with FakeTensorMode():
+        made.meta["example_value"] = torch.ones(4, device=device)
+    assert on_gpu(torch.fx.GraphModule({}, graph), []) is (device == "cuda")
 
 
 INPUTS: dict[str, Callable[[], Tensor]] = {

@@ -48,7 +48,7 @@ def test_equal_code_is_one_launch_whatever_the_lengths() -> None:
     block = next(iter(library.by_source.values())).config.blocks["XBLOCK"]
     (kernel,) = library.by_source.values()
     assert kernel.grid == (sum(-(-n // block) for n in launch.kernel.parts), 1, 1)
-    described = describe_region(region, library)
+    described = describe_region(region, library, library.target)
     assert described.groups[0].rule == "horizontal"
     assert "5 unrelated tensors" in described.groups[0].reason
     assert len(described.groups[0].nodes) == len({n.name for n in described.nodes if n.kind == "call"})

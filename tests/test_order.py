@@ -184,7 +184,7 @@ def test_the_report_says_what_the_order_is_for() -> None:
         return [(made @ made).sum() for made in large]
 
     region, library = compiled(function, *torch.randn(5, 32, 32))
-    memory = describe_region(region, library).memory
+    memory = describe_region(region, library, library.target).memory
     assert memory.order in (MemoryOrder.FORWARD, MemoryOrder.BACKWARD)
     assert memory.peak_bytes < memory.captured_peak_bytes
     assert 0 < memory.moved_steps < len(region.steps)

@@ -11,7 +11,7 @@ import pytest
 
 from app.session import open_session
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 MAIN = Path(__file__).resolve().parents[1] / "main.py"
 
 BOTH = """
@@ -58,8 +58,25 @@ def test_both_compilers_in_a_program_that_fails(tmp_path: Path) -> None:
     assert not any(x.cuda_graph.capturable for x in inductor.regions)
     assert ours.compiler == "fusescope"
     assert [region.name for region in ours.regions] == ["inference"]
-    assert ours.kernels[0].irs["ptx"]
+    assert (ours.target.name, ours.target.backend) == ("cpu", "cpu"), "what it ran on, not what kernels could be for"
+    assert any("ran on the CPU, as captured, op by op" in note for note in ours.notes)
+    (kernel,) = ours.kernels
+    assert "tl.store" in kernel.source
+    assert (kernel.irs, kernel.registers, kernel.estimated_us) == ({}, None, None)
+    assert [reason.rule for reason in ours.regions[0].cuda_graph.skip_reasons] == ["cpu_op"]
     assert any("train.py" in name for name in ours.sources)
+
+
+def test_graphs_of_a_gpu_and_of_the_cpu_are_reports_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    from compiler import backend, targets
+    from compiler.recording import Recorder
+
+    monkeypatch.setattr(backend, "on_gpu", lambda graph, inputs: inputs == ["on the GPU"])
+    monkeypatch.setattr(targets, "local_target", lambda: targets.TARGETS["h200"])
+    recorder = Recorder()
+    gpu, cpu, again = (recorder.inductor_run(None, [f"on the {place}"]) for place in ("GPU", "CPU", "GPU"))
+    assert (gpu.target.name, cpu.target.name) == ("h200", "cpu")
+    assert again is gpu
 
 
 def test_what_cannot_be_watched_is_read_from_the_log(tmp_path: Path) -> None:
