@@ -171,12 +171,12 @@ def run_case(
     child.wait_for_turn()
     medians: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for _ in range(turns):
-        with quickest_core():
-            _wake()
-            for row, step in prepared:
-                if not row.failure:
+        _wake()
+        for row, step in prepared:
+            if not row.failure:
+                with quickest_core():  # for each mode anew: how quick a core is changes within seconds
                     _time(row, step, training, medians[row.mode])
-                    write(row)
+                write(row)
         # What is left, if only to end, need not keep the others waiting. Kernels are counted only after the last turn,
         # for a profiler that has run once can leave every later launch slower.
         child.end_turn()
