@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.layout import NodeStyle, layout_region
-from app.overlays import OVERLAYS
+from app.overlays import OVERLAYS, Overlay
 from compiler.report import Region
 from tests.fake_runs import lab_report
 from tests.gui.on_canvas import difference, show
@@ -21,6 +21,7 @@ from views.canvas.painting import ScenePainter
 from views.canvas.palette import CanvasPalette
 from views.canvas.primitives import ShapeBuffer
 from views.canvas.scene import Scene
+from views.graph.overlay_legend import OverlayLegend
 from views.graph.panel import GraphPanel
 from views.look import theme
 
@@ -170,41 +171,53 @@ def test_an_overlay_recolours_and_its_legend_explains(qtbot: QtBot) -> None:
     panel = graph_panel(qtbot, 120)
     plain = panel.canvas.grab().toImage()
     pictures: list[QImage] = []
-    widths: list[int] = []
+    lines: list[QImage] = []
     for kind, presses in (("time", 1), ("dtype", 4)):
         for _ in range(presses):
             qtbot.keyClick(panel.overlays, Qt.Key.Key_Down)
         assert panel.overlays.currentData() == kind
         assert panel.legend.isVisible()
         assert OVERLAYS[kind] in panel.legend.accessibleName()
+        QApplication.processEvents()
+        assert not panel.canvas.geometry().intersects(panel.legend.geometry()), "no node is below it"
         pictures.append(panel.canvas.grab().toImage())
-        widths.append(panel.legend.width())
-    assert widths[1] < widths[0], "as wide as what it explains"
+        lines.append(panel.legend.grab().toImage())
+    assert lines[0] != lines[1]
     assert plain not in pictures
     assert pictures[0] != pictures[1]
     panel.show_overlay("decision")
     assert not panel.legend.isVisible()
+    QApplication.processEvents()
     assert panel.canvas.grab().toImage() == plain
 
 
-def test_a_low_graph_is_covered_little(qtbot: QtBot) -> None:
+def test_a_legend_without_room_leaves_out_its_title_and_counts_what_does_not_fit(qtbot: QtBot) -> None:
+    legend = OverlayLegend(theme.light())
+    qtbot.addWidget(legend)
+
+    def pixels(overlay: Overlay, width: int) -> QImage:
+        legend.show_overlay(overlay)
+        legend.resize(width, legend.height())
+        return legend.grab().toImage()
+
+    ramp = Overlay("time", is_ramp=True, units={"a": 1}, largest=230.0, is_measured=True)
+    assert pixels(ramp, 320).copy(0, 0, 100, 26) == pixels(ramp, 330).copy(0, 0, 100, 26), "neither has the title"
+    assert pixels(ramp, 320).copy(0, 0, 100, 26) != pixels(ramp, 900).copy(0, 0, 100, 26)
+    names = ["float32", "bfloat16", "int64", "bool"]
+    many, few = (Overlay("dtype", is_ramp=False, keys=keys) for keys in (names, names[:2]))
+    assert pixels(many, 200) != pixels(few, 200), "how many there are besides"
+    assert pixels(many, 200).copy(0, 0, 80, 26) == pixels(few, 200).copy(0, 0, 80, 26)
+
+
+def test_a_low_graph_has_no_minimap(qtbot: QtBot) -> None:
     panel = graph_panel(qtbot, 120)
-    panel.show_overlay("time")
-    high = panel.legend.height()
     panel.canvas.zoom_in()
     qtbot.waitUntil(panel.minimap.isVisible, timeout=5_000)
     panel.resize(600, 280)
     QApplication.processEvents()
-    assert panel.legend.isVisible()
-    assert panel.legend.height() < high / 2
-    assert panel.canvas.rect().contains(panel.legend.geometry())
     assert not panel.minimap.isVisible()
-    panel.show_overlay("dtype")
-    assert panel.legend.height() > high / 2, "names are below each other in any case"
-    panel.show_overlay("time")
     panel.resize(900, 600)
     QApplication.processEvents()
-    assert panel.legend.height() == high
     assert panel.minimap.isVisible()
 
 

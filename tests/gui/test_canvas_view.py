@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer
+from PySide6.QtGui import QEnterEvent, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from compiler.report import Region
@@ -139,6 +139,7 @@ def test_minimap_frames_the_view_and_moves_it(qtbot: QtBot, canvas: GraphCanvas)
     assert canvas.scene is not None
     minimap = Minimap(canvas)
     minimap.show()
+    hover(minimap)
     assert minimap.isVisible()
     assert canvas.rect().contains(minimap.geometry())
     top = canvas.view_bounds().top()
@@ -157,3 +158,44 @@ def test_minimap_frames_the_view_and_moves_it(qtbot: QtBot, canvas: GraphCanvas)
     canvas.resize(900, 600)
     QApplication.processEvents()
     assert canvas.rect().contains(minimap.geometry())
+
+
+def test_the_minimap_makes_way_for_nodes(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.scene is not None
+    minimap = Minimap(canvas)
+    minimap.findChild(QTimer).setInterval(20)
+    minimap.show()
+    hover(minimap)
+    whole = minimap.size()
+    left, top, width, height = (float(value) for value in canvas.scene.node_rect[-1])
+
+    def put_node_below_the_map() -> None:
+        x, y = canvas.camera.to_scene(minimap.geometry().right() - 20, minimap.geometry().bottom() - 20)
+        camera = canvas.camera
+        canvas.move_to(Camera(camera.x + left + width / 2 - x, camera.y + top + height / 2 - y, camera.scale))
+
+    put_node_below_the_map()
+    assert minimap.size() == whole, "while the view moves"
+    QApplication.sendEvent(minimap, QEvent(QEvent.Type.Leave))
+    qtbot.waitUntil(lambda: minimap.height() < whole.height() / 2, timeout=5_000)
+    assert minimap.toolTip()
+    assert canvas.rect().contains(minimap.geometry())
+    button = minimap.grab().toImage()
+    canvas.resize(canvas.width() - 1, canvas.height())
+    QApplication.processEvents()
+    assert minimap.grab().toImage() == button, "a size is no move"
+    hover(minimap)
+    assert minimap.size() == whole
+    QApplication.sendEvent(minimap, QEvent(QEvent.Type.Leave))
+    qtbot.waitUntil(lambda: minimap.height() < whole.height() / 2, timeout=5_000)
+    QTest.mouseClick(minimap, Qt.MouseButton.LeftButton, NO_KEYS, QPoint(5, 5))
+    assert minimap.size() == whole, "a finger hovers over nothing"
+    canvas.look_at(left + 9000.0, top)
+    qtbot.wait(80)
+    assert minimap.size() == whole, "there is nothing below it"
+
+
+def hover(widget: QWidget) -> None:
+    """The mouse comes to the middle of a widget."""
+    at = QPointF(widget.rect().center())
+    QApplication.sendEvent(widget, QEnterEvent(at, at, QPointF(widget.mapToGlobal(at.toPoint()))))

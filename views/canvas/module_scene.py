@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.layout.graph_layout import GraphLayout
+from app.layout.labels import TITLE_HEIGHT
 from app.layout.nested import Box, NestedLayout
 from app.overlays import Overlay
 from compiler.report import Node, NodeKind
@@ -50,6 +51,12 @@ class ModuleScene(Scene):
     def _node_blocks(self) -> BlockIndex:
         rects = self.layout.node_rect.copy()
         rects[~self.nested.shown] = np.inf  # nothing touches them
+        return BlockIndex.of_rects(rects)
+
+    def _title_blocks(self) -> BlockIndex:
+        rects = self.layout.group_rect.copy()
+        is_open = np.array([box.is_open for box in self.boxes], bool)
+        rects[is_open, 3] = TITLE_HEIGHT  # a closed box is nothing but its title
         return BlockIndex.of_rects(rects)
 
     def _group_colors(self) -> NDArray[np.int32]:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.layout import GraphLayout, NodeStyle
-from app.layout.labels import dtype_text, node_subtitle, node_title, shape_text
+from app.layout.labels import TITLE_HEIGHT, dtype_text, node_subtitle, node_title, shape_text
 from app.overlays import Overlay
 from compiler.report import ExternCall, Group, Node, NodeKind, Region
 from views.canvas import curves
-from views.canvas.block_index import BlockIndex
+from views.canvas.block_index import BlockIndex, Window
 from views.refusals.index import RefusalIndex
 from views.selection.index import group_colors
 
@@ -65,6 +65,7 @@ class Scene:
         self.node_blocks = self._node_blocks()
         self.group_blocks = BlockIndex.of_rects(layout.group_rect)
         self.stub_blocks = BlockIndex.of_rects(layout.stub_rect)
+        self.title_blocks = self._title_blocks()
         x0, y0, x1, y1 = layout.pieces.T
         self.piece_blocks = BlockIndex(np.minimum(x0, x1), y0, np.maximum(x0, x1), y1)
         self.outgoing = _Adjacency(layout.edges[:, 0], len(layout.names))
@@ -74,6 +75,11 @@ class Scene:
 
     def _node_blocks(self) -> BlockIndex:
         return BlockIndex.of_rects(self.layout.node_rect)
+
+    def _title_blocks(self) -> BlockIndex:
+        rects = self.layout.group_rect.copy()
+        rects[:, 3] = TITLE_HEIGHT
+        return BlockIndex.of_rects(rects)
 
     @property
     def opens_boxes(self) -> bool:
@@ -192,6 +198,11 @@ class Scene:
         if edge >= 0:
             return Hit(edge=edge)
         return Hit(group=smallest(layout.group_rect, self.group_blocks.touching((x, y, x, y))))
+
+    def has_text_in(self, window: Window) -> bool:
+        """Whether a node, a stub or a box's title is in a part of the scene; there are edges almost everywhere."""
+        blocks = (self.node_blocks, self.stub_blocks, self.title_blocks)
+        return any(len(block.touching(window)) for block in blocks)
 
     def _edge_at(self, x: float, y: float, slack: float) -> int:
         """The edge between two units that passes nearest to a point, at most twice ``slack`` away, or NOTHING."""

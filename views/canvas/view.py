@@ -86,6 +86,11 @@ class CanvasView(QAbstractScrollArea):
         return self._camera
 
     @property
+    def is_as_opened(self) -> bool:
+        """Whether the view is the first one still, or again."""
+        return self._camera == self._first
+
+    @property
     def canvas_palette(self) -> CanvasPalette:
         """The colours in use."""
         return self._palette

@@ -85,8 +85,8 @@ class GraphPanel(QWidget):
         column.addWidget(head)
         column.addWidget(self.canvas, 1)
         self.minimap = Minimap(self.canvas)
-        self.legend = OverlayLegend(theme, self.canvas)
-        self.canvas.resized.connect(self._place_legend)
+        self.legend = OverlayLegend(theme)
+        column.addWidget(self.legend)
         self._waiting = label("Laying out the graph…", "chip")
         self._waiting.setParent(self.canvas)
         self._waiting.move(14, 12)
@@ -389,7 +389,6 @@ class GraphPanel(QWidget):
         if scene is not None and scene.region is region:  # else the layout to be coloured is still being made
             self.canvas.set_overlay(made)
         self.legend.show_overlay(made)
-        self._place_legend()
 
     def _colour_again(self) -> None:
         """The region is laid out otherwise, or it is another one."""
@@ -429,10 +428,6 @@ class GraphPanel(QWidget):
         if not self.canvas.render_image(self.canvas.viewport().size() * 2).save(str(path), "PNG"):
             raise OSError("the place cannot be written to")
         self.exported.emit(path)
-
-    def _place_legend(self) -> None:
-        self.legend.share(self.canvas.height())
-        self.legend.move(14, self.canvas.height() - self.legend.height() - 14)
 
     def cancel_jobs(self) -> None:
         """Stop layouts in progress, as when the window closes."""
