@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compiler.report import ExternCall, ExternReason, Node, NodeKind, Region, Report, SourceLine
-from compiler.texts import size_text
+from compiler.texts import size_text, time_text
 
 
 class State(StrEnum):
@@ -177,8 +177,7 @@ def _inputs(report: Report, region: Region) -> list[Check]:
         size = sum(info.bytes for node in copied for info in node.outputs)
         bandwidth = report.target.bandwidth_gbs  # 0 where the target's rates are not known
         us = 2 * size / (bandwidth * 1e3) if bandwidth else 0.0
-        about = f"about {us:,.1f} µs" if us >= 0.1 else "less than 0.1 µs"
-        time = f" ({about}, estimated)" if bandwidth else ""
+        time = f" (about {time_text(us)}, estimated)" if bandwidth else ""
         why = "Library calls read them: where" if follows else "Where"
         detail = f"{why} they move between calls, {size_text(size)} are copied before each replay{time}."
         state = State.COSTS if us >= 1.0 else State.OK
@@ -221,7 +220,7 @@ def _gain(report: Report) -> list[Check]:
         return [Check(State.OK, title, "A launch costs some microseconds of CPU time; a replay costs one launch.")]
     cpu, gpu = plain.cpu_us.p50, plain.gpu_us.p50
     detail = (
-        f"Submitting takes {cpu:,.0f} µs of CPU time, and the GPU is done after {gpu:,.0f} µs "
+        f"Submitting takes {time_text(cpu)} of CPU time, and the GPU is done after {time_text(gpu)} "
         f"(measured on {plain.gpu}): "
         f"{'the CPU is the limit, and a replay lifts it.' if cpu > 0.8 * gpu else 'the GPU is the limit already.'}"
     )

@@ -15,6 +15,13 @@ def scaled(value: float, units: tuple[str, ...]) -> str:
     return f"{value:,.{digits}f} {units[step]}"
 
 
+def time_text(us: float) -> str:
+    """A time given in microseconds, in the unit that suits it: "2.10 ns", "12.3 µs", "1.23 ms", "2.10 s"."""
+    if 0 < abs(us) < 0.01:
+        return scaled(us * 1000, ("ns",)) if abs(us) >= 5e-6 else "<0.01 ns"
+    return scaled(us, ("µs", "ms", "s"))
+
+
 def size_text(count: float) -> str:
     """Bytes in decimal units: "12.3 MB"."""
     return scaled(count, ("B", "kB", "MB", "GB", "TB"))

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app.capture_check import State, capture_checks
-from compiler.report import CudaGraph, ExternReason, GraphBreak, Report, SkipReason, SourceLine
+from compiler.report import CudaGraph, ExternReason, GraphBreak, Percentiles, Report, SkipReason, SourceLine
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 
@@ -83,6 +83,12 @@ def test_what_was_measured_says_what_capture_is_worth() -> None:
     worth = next(check for check in capture_checks(lab_report(60)) if "become one launch" in check.title)
     assert "the CPU is the limit" in worth.detail
     assert "Test GPU" in worth.detail
+    report = lab_report(60)
+    plain = next(one for one in report.measurements if one.mode == "compiled")
+    plain.cpu_us, plain.gpu_us = Percentiles(1733.4, 1800, 1900), Percentiles(958.6, 1000, 1100)
+    worth = next(check for check in capture_checks(report) if "become one launch" in check.title)
+    assert "takes 1.73 ms of CPU time" in worth.detail, "as times are told everywhere"
+    assert "done after 959 µs" in worth.detail
 
 
 def test_what_holds_of_several_regions_is_told_once_and_of_which() -> None:

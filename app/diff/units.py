@@ -182,9 +182,9 @@ def _status(a: Sequence[Unit], b: Sequence[Unit]) -> tuple[Status, str]:
             return Status.SAME, ""
         return Status.CHANGED, f"{kinds[0]} became {kinds[1]}"
     if len(a) == 1:
-        return Status.SPLIT, f"one became {len(b)}"
+        return Status.SPLIT, f"1 became {len(b)}"
     if len(b) == 1:
-        return Status.MERGED, f"{len(a)} became one"
+        return Status.MERGED, f"{len(a)} became 1"
     return Status.MOVED, f"nodes of {len(a)} are divided among {len(b)} in another way"
 
 

@@ -17,6 +17,7 @@ from compiler.lowering.graph import is_view
 from compiler.passes.padding import product_of
 from compiler.passes.products import Product
 from compiler.passes.restriding import Restriding, is_static
+from compiler.texts import time_text
 
 aten = torch.ops.aten
 Measure = Callable[[Product], tuple[float, float] | None]
@@ -41,7 +42,7 @@ def _slower_apart(node: torch.fx.Node, measure: Measure) -> bool:
     if times is None or times[1] <= times[0]:
         return False
     within, apart = times
-    node.meta["bias"] = f"adds its bias itself (measured: {within:,.1f} µs with it, {apart:,.1f} µs without)"
+    node.meta["bias"] = f"adds its bias itself (measured: {time_text(within)} with it, {time_text(apart)} without)"
     return True
 
 

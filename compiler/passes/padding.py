@@ -33,6 +33,7 @@ from compiler.passes.products import (
 )
 from compiler.passes.restriding import Restriding
 from compiler.report import Target
+from compiler.texts import time_text
 
 aten = torch.ops.aten
 Measure = Callable[[Product, Padding], Choice | None]
@@ -131,7 +132,7 @@ def reason(product: Product, choice: Choice) -> str:
     grown = zip("MKN", product.mkn, (choice.padding.m, choice.padding.k, choice.padding.n), strict=True)
     sizes = [f"{name} {size} padded to {size + more}" for name, size, more in grown if more]
     how = "measured" if choice.measured else "estimated"
-    times = f"{how}: {choice.plain_us:,.0f} µs misaligned, {choice.padded_us:,.0f} µs padded"
+    times = f"{how}: {time_text(choice.plain_us)} misaligned, {time_text(choice.padded_us)} padded"
     return f"{', '.join(sizes)} ({times})" if choice.pads else f"misaligned and left so ({times})"
 
 

@@ -8,6 +8,7 @@ import statistics
 from typing import Any
 
 import pytest
+from msgspec import structs
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
@@ -120,6 +121,23 @@ def test_layouts_of_the_plot(qtbot: QtBot, recorded: Report) -> None:
     show_view(qtbot, run, "order")
     (facet,) = plot.facets
     assert [name for _, name in facet.marks] == ["Compiled", "Graph replay"]
+
+
+def test_what_is_looked_at_before_a_start_has_every_mode_from_its_first_iteration(
+    qtbot: QtBot, recorded: Report
+) -> None:
+    some = measurement("eager", 1000, 900)
+    long = [*some.cpu_samples * 6][:2300]
+    modes = ("eager", "compiled", "graph", "inductor", "inductor-graph")
+    recorded.measurements = [structs.replace(some, mode=mode, cpu_samples=long, gpu_samples=long) for mode in modes]
+    run = open_recorded(qtbot, recorded)
+    for mode in set(modes) - set(run.modes):
+        click_mode(qtbot, run, mode)
+    (facet,) = run.plot.facets
+    assert [name for _, name in facet.marks] == ["Eager", "Compiled", "Graph replay", "Inductor", "Inductor replay"]
+    assert facet.span[0] == 0
+    show_view(qtbot, run, "overlaid")
+    assert {curve.first for facet in run.plot.facets for curve in facet.curves} == {0}
 
 
 def test_an_outlier_can_be_clicked_and_jumped_to(qtbot: QtBot, recorded: Report) -> None:

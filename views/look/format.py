@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from compiler.report import ExternReason, RefusalRule, TensorInfo
-from compiler.texts import scaled, size_text
+from compiler.texts import scaled, size_text, time_text
 
 _SHORT_DTYPES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
@@ -59,9 +59,7 @@ def flops(value: float) -> str:
 
 def microseconds(value: float) -> str:
     """A time given in microseconds, in the unit that suits it: "2.10 ns", "12.3 µs", "1.23 ms", "2.10 s"."""
-    if 0 < abs(value) < 0.01:
-        return scaled(value * 1000, ("ns",)) if abs(value) >= 5e-6 else "<0.01 ns"
-    return scaled(value, ("µs", "ms", "s"))
+    return time_text(value)
 
 
 def milliseconds(value: float) -> str:

@@ -15,7 +15,7 @@ from views.run.record import RunRecord, Series, Times
 LAYOUTS = {"order": "In order", "overlaid": "Overlaid", "side": "Side by side"}
 CPU_LABEL = "CPU time to submit"
 GPU_LABEL = "GPU time"
-FOLLOWED = 2000  # latest iterations on the plot while it follows the run
+FOLLOWED = 4000  # latest iterations on the plot while it follows the run: all that a session keeps of five modes
 
 
 @dataclass(frozen=True)

@@ -260,7 +260,7 @@ class Switch(QAbstractButton):
         painter.setPen(theme.text if self.isEnabled() else theme.muted)
         text = self.rect().adjusted(52, 0, 0, 0)
         painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, self.text())
-        painter.setPen(theme.accent if on and self.isEnabled() else theme.muted)
+        painter.setPen(theme.muted)  # the accent is for texts that can be clicked
         painter.drawText(text, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, "On" if on else "Off")
         painter.end()
 
