@@ -8,10 +8,15 @@ Estimated and measured figures have separate fields and are never mixed.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
 SCHEMA_VERSION = 1
+
+# A time, a share, a rate. What is no number, endless or below zero is none: a file that says so is damaged.
+Figure = Annotated[float, msgspec.Meta(ge=0.0, le=1e30)]
+Moment = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]  # in microseconds, before or after another one
 
 
 class NodeKind(StrEnum):
@@ -226,7 +231,7 @@ class GraphNode(msgspec.Struct, omit_defaults=True):
     region: str = ""
     unit: str = ""  # the fusion group or extern call that issued it
     exact: bool = True  # False where ``unit`` was inferred from order or name
-    measured_us: float | None = None  # from a tracing pass of its own
+    measured_us: Figure | None = None  # from a tracing pass of its own
     critical: bool = False  # on the longest path by measured time
     children: list[GraphNode] = []  # of a child graph or the body of a conditional
 
@@ -238,7 +243,7 @@ class InputRoute(msgspec.Struct, omit_defaults=True):
     route: str  # "static", "same_address", "patched", "copied", "host"
     bytes: int = 0
     nodes: int = 0  # graph nodes whose parameters are patched
-    cost_us: float | None = None  # measured CPU time of serving it
+    cost_us: Figure | None = None  # measured CPU time of serving it
     detail: str = ""
 
 
@@ -250,11 +255,11 @@ class CudaGraph(msgspec.Struct, omit_defaults=True):
     answered: bool = True  # False where what the report was read from does not say whether it is capturable
     partitions: int = 0
     skip_reasons: list[SkipReason] = []
-    warmup_ms: float = 0.0
-    capture_ms: float = 0.0
-    instantiate_ms: float = 0.0
-    upload_ms: float = 0.0
-    first_replay_ms: float = 0.0
+    warmup_ms: Figure = 0.0
+    capture_ms: Figure = 0.0
+    instantiate_ms: Figure = 0.0
+    upload_ms: Figure = 0.0
+    first_replay_ms: Figure = 0.0
     pool_bytes: int = 0
     nodes: int = 0
     captures: int = 0  # graphs captured so far: one for each signature, again where an address changed
@@ -262,11 +267,11 @@ class CudaGraph(msgspec.Struct, omit_defaults=True):
     copied_bytes: int = 0  # inputs copied into the graph's own memory before every replay
     topology: list[GraphNode] = []
     routes: list[InputRoute] = []
-    covered_kernels: float | None = None  # share (0..1) of the kernels of an iteration that run inside graphs
-    covered_time: float | None = None  # the same of their measured GPU time
+    covered_kernels: Figure | None = None  # share (0..1) of the kernels of an iteration that run inside graphs
+    covered_time: Figure | None = None  # the same of their measured GPU time
     streams: int = 1  # branches that the graph was captured on
-    one_stream_us: float | None = None  # measured time of a replay captured on one stream, where both ways were tried
-    forked_us: float | None = None  # the same on several, joined at the end
+    one_stream_us: Figure | None = None  # measured time of a replay captured on one stream, where both ways were tried
+    forked_us: Figure | None = None  # the same on several, joined at the end
     fills_as_kernels: int = 0  # nodes that the capture made fills of, and that launch kernels which fill the same
 
 
@@ -283,7 +288,7 @@ class Stage(msgspec.Struct, omit_defaults=True):
     """A stage of the compilation and the wall time it took."""
 
     name: str
-    ms: float
+    ms: Figure
     region: str = ""
 
 
@@ -309,7 +314,7 @@ class Trial(msgspec.Struct, frozen=True):
     """A configuration that was tried, and the median GPU time of one launch with cold caches in microseconds."""
 
     config: dict[str, int]
-    us: float
+    us: Figure
 
 
 class Kernel(msgspec.Struct, omit_defaults=True):
@@ -326,14 +331,14 @@ class Kernel(msgspec.Struct, omit_defaults=True):
     shared_bytes: int | None = None
     estimated_bytes: int = 0
     estimated_flops: int = 0
-    estimated_us: float | None = None  # bytes / bandwidth or flops / rate of the target, whichever is longer
+    estimated_us: Figure | None = None  # bytes / bandwidth or flops / rate of the target, whichever is longer
     # GPU time of one launch in microseconds: the median over all launches of this kernel in an iteration, each of them
     # the median over the traced iterations. None where no launch of it was traced and joined to a group.
-    measured_us: float | None = None
+    measured_us: Figure | None = None
     launches: int = 1  # launches of this kernel in one iteration over all regions
     warps: int | None = None
     stages: int | None = None
-    occupancy: float | None = None  # 0..1, of the multiprocessor's warps; computed from registers and shared memory
+    occupancy: Figure | None = None  # 0..1, of the multiprocessor's warps; computed from registers and shared memory
     ir_lines: dict[str, list[int]] = {}  # IR -> for each of its lines the line of ``source`` it came from, 0 for none
     line_nodes: dict[int, list[str]] = {}  # line of ``source`` (1-based) -> FX nodes "region/node" it computes
     lines_exact: bool = True  # False where ``line_nodes`` was inferred, not recorded as the line was written
@@ -372,15 +377,15 @@ class TraceEvent(msgspec.Struct, omit_defaults=True):
     """Something that a tracing pass saw: a launch on the CPU, or a kernel, copy or fill on the GPU."""
 
     name: str
-    start_us: float  # since the iteration began
-    duration_us: float
+    start_us: Moment  # since the iteration began
+    duration_us: Figure
     lane: str  # "cpu" or "stream 7"
     launch: int = -1  # index in the trace's ``events`` of the launch that submitted this, or -1
     unit: str = ""  # "region/group" or "region/extern call" where known
     exact: bool = True  # False where ``unit`` was inferred from the order of names or ops (compiler/joining.py)
     op: str = ""  # of a launch on the CPU without a unit: the op that made it ("aten::mm")
     call: int = -1  # a number that only launches of the same call of that op have
-    median_us: float | None = None  # of ``duration_us`` over all traced iterations, where they ran the same
+    median_us: Figure | None = None  # of ``duration_us`` over all traced iterations, where they ran the same
 
     @property
     def us(self) -> float:
@@ -394,16 +399,16 @@ class Trace(msgspec.Struct, omit_defaults=True):
     mode: str
     gpu: str
     events: list[TraceEvent] = []
-    span_us: float = 0.0
+    span_us: Figure = 0.0
     iterations: int = 1  # how many were traced: ``events`` are the last one's, their ``median_us`` is over all
 
 
 class Percentiles(msgspec.Struct, frozen=True):
     """Percentiles in microseconds."""
 
-    p50: float
-    p90: float
-    p99: float
+    p50: Figure
+    p90: Figure
+    p99: Figure
 
 
 class Measurement(msgspec.Struct, omit_defaults=True):
@@ -419,14 +424,23 @@ class Measurement(msgspec.Struct, omit_defaults=True):
     cpu_us: Percentiles
     gpu_us: Percentiles
     wall_us: Percentiles | None = None  # until a synchronise after the call returns
-    cpu_samples: list[float] = []
-    gpu_samples: list[float] = []
-    wall_samples: list[float] = []
+    cpu_samples: list[Figure] = []
+    gpu_samples: list[Figure] = []
+    wall_samples: list[Figure] = []
     warmup: int = 0  # how many iterations ran before the first recorded one
-    warmup_cpu_samples: list[float] = []  # of the last of them, where they were timed
-    warmup_gpu_samples: list[float] = []
+    warmup_cpu_samples: list[Figure] = []  # of the last of them, where they were timed
+    warmup_gpu_samples: list[Figure] = []
     max_error: float | None = None  # largest difference from eager, relative to the largest eager magnitude
     equal_to_eager: bool | None = None
+
+    def __post_init__(self) -> None:
+        """
+        Raises:
+            ValueError: an iteration has a CPU time and no GPU time, or the reverse.
+        """
+        pairs = (self.cpu_samples, self.gpu_samples), (self.warmup_cpu_samples, self.warmup_gpu_samples)
+        if any(len(cpu) != len(gpu) for cpu, gpu in pairs):
+            raise ValueError(f"an iteration of {self.mode} has only one of its two times")
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -440,10 +454,10 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     multiprocessors: int
     shared_bytes: int  # per block, opt-in maximum
     l2_bytes: int
-    bandwidth_gbs: float
-    tflops_fp32: float
-    tflops_fp16: float
-    memory_gb: float
+    bandwidth_gbs: Figure
+    tflops_fp32: Figure
+    tflops_fp16: Figure
+    memory_gb: Figure
     registers: int = 65536  # per multiprocessor
     local: bool = False
     source: str = ""

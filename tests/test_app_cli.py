@@ -14,6 +14,7 @@ import pytest
 from app.cli import run
 from app.cli.compile import deliver, target_named
 from app.cli.entry import with_default_command
+from app.cli.summary import measurements
 from app.cli.text import bytes_text, table, us_text
 from app.session import open_session, save_session
 from compiler.options import Options
@@ -77,6 +78,11 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1) 
 
 
 class TestShow:
+    def test_a_mode_that_takes_no_time_has_no_speedup(self) -> None:
+        none, some = Percentiles(0.0, 0.0, 0.0), Percentiles(1.0, 1.0, 1.0)
+        text = measurements([Measurement("eager", "GPU", 1, some, none), Measurement("graph", "GPU", 1, none, none)])
+        assert [line.split()[-2] for line in text.splitlines()[-2:]] == ["1.00x", "-"]
+
     def test_summary(self, session: str, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
         ok("show", session)
         out = capsys.readouterr().out

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -19,6 +21,7 @@ from app.lazy import LazyTexts
 from app.session import SessionError, open_session, save_session
 from compiler.report import SCHEMA_VERSION, Measurement, Percentiles, Report
 from tests.fake_reports import transformer_report
+from tests.fake_runs import lab_report
 
 
 @pytest.fixture
@@ -27,9 +30,9 @@ def report() -> Report:
     for index, kernel in enumerate(made.kernels):
         kernel.irs = {"ttir": f"module {index} µ", "ptx": ".version 8.7\n" * 500}
     made.sources = {"model.py": "def model(): ...\n"}
-    made.measurements = [
-        Measurement("eager", "NVIDIA H200", 2, Percentiles(1, 2, 3), Percentiles(4, 5, 6), cpu_samples=[1.0, 2.0])
-    ]
+    percentiles = Percentiles(1, 2, 3), Percentiles(4, 5, 6)
+    samples = {"cpu_samples": [1.0, 2.0], "gpu_samples": [4.0, 5.0]}
+    made.measurements = [Measurement("eager", "NVIDIA H200", 2, *percentiles, **samples)]
     return made
 
 
@@ -140,6 +143,52 @@ def test_missing_member(saved: Path, name: str) -> None:
 def test_damaged_report(saved: Path, data: bytes) -> None:
     rewrite(saved, report_msgpack=data)
     assert "is damaged" in fault(saved).message
+
+
+def _sample(report: Report, value: float) -> None:
+    report.measurements[0].gpu_samples[7] = value
+
+
+def _unpaired(report: Report, value: float) -> None:
+    report.measurements[0].gpu_samples.append(value)
+
+
+def _warmup(report: Report, value: float) -> None:
+    report.measurements[0].warmup_cpu_samples.append(value)
+
+
+def _percentile(report: Report, value: float) -> None:
+    report.measurements[0].cpu_us = Percentiles(1.0, 2.0, value)
+
+
+def _node(report: Report, value: float) -> None:
+    report.regions[0].cuda_graph.topology[3].measured_us = value
+
+
+def _capture(report: Report, value: float) -> None:
+    report.regions[0].cuda_graph.capture_ms = value
+
+
+def _event(report: Report, value: float) -> None:
+    report.traces[0].events[2].duration_us = value
+
+
+@pytest.mark.parametrize("change", [_sample, _unpaired, _warmup, _percentile, _node, _capture, _event])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0])
+def test_a_time_that_is_none(tmp_path: Path, change: Callable[[Report, float], None], value: float) -> None:
+    report = lab_report(60)
+    save_session(tmp_path / "x.fscope", report)
+    assert open_session(tmp_path / "x.fscope").report == report
+    change(report, value)
+    save_session(tmp_path / "x.fscope", report)
+    assert "is damaged" in fault(tmp_path / "x.fscope").message
+
+
+def test_iterations_with_one_time(tmp_path: Path) -> None:
+    report = lab_report(60)
+    report.measurements[1].gpu_samples.pop()
+    save_session(tmp_path / "x.fscope", report)
+    assert "an iteration of compiled has only one of its two times" in fault(tmp_path / "x.fscope").message
 
 
 def test_a_manifest_of_endless_depth(saved: Path) -> None:

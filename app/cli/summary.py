@@ -179,13 +179,18 @@ def provenance(found: Meter) -> str:
 def measurements(measured: list[Measurement]) -> str:
     """Percentiles of CPU and GPU time, mode by mode, with the speedup over eager of the longer of both."""
     eager = next((max(m.cpu_us.p50, m.gpu_us.p50) for m in measured if m.mode == "eager"), None)
+
+    def speedup(m: Measurement) -> str:
+        longer = max(m.cpu_us.p50, m.gpu_us.p50)
+        return f"{eager / longer:.2f}x" if eager and longer else "-"
+
     rows = [
         (
             m.mode,
             m.iterations,
             *(us_text(value) for value in (m.cpu_us.p50, m.cpu_us.p90, m.cpu_us.p99)),
             *(us_text(value) for value in (m.gpu_us.p50, m.gpu_us.p90, m.gpu_us.p99)),
-            f"{eager / max(m.cpu_us.p50, m.gpu_us.p50):.2f}x" if eager else "-",
+            speedup(m),
             {True: "yes", False: "NO", None: "-"}[m.equal_to_eager],
         )
         for m in measured

@@ -323,6 +323,22 @@ def test_without_eager_there_is_no_speedup() -> None:
     assert record.rows()[0].speedup is None
 
 
+def test_what_takes_no_time_is_shown(qtbot: QtBot, recorded: Report) -> None:
+    recorded.measurements = [measurement("eager", 1000, 900), measurement("compiled", 300, 200)]
+    nothing = [0.0] * 400
+    eager, compiled = recorded.measurements
+    eager.gpu_samples = compiled.gpu_samples = compiled.cpu_samples = nothing
+    run = open_recorded(qtbot, recorded)
+    assert [row.speedup for row in run.record.rows()] == [1.0, None]
+    run.plot.jump("compiled", 5)
+    assert run.state_text == "Compiled, iteration 5: CPU 0 µs (above 0.0%); GPU 0 µs (above 0.0%)"
+    show_view(qtbot, run, "distribution")
+    show_view(qtbot, run, "compare")
+    qtbot.waitUntil(lambda: bool(run.compare.found), timeout=10_000)
+    told = run.compare.plot.accessibleDescription()
+    assert told.startswith("CPU time to submit: Eager is slower by 1.00 ms (+1.00 ms to +1.00 ms). GPU time: No")
+
+
 def test_record_finds_iterations_again_after_it_dropped_early_ones() -> None:
     record = RunRecord()
     for turn in range(40):

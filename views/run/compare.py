@@ -27,9 +27,8 @@ def sentence(a: str, b: str, found: Comparison) -> str:
     interval = f"{signed(found.low)} to {signed(found.high)}"
     if found.verdict == "noise":
         return f"No difference beyond noise: {found.confidence:.0%} interval {interval} holds zero."
-    share = abs(found.difference) / found.median_a
     fast = found.median_a / found.median_b if found.median_b else 0.0
-    ratio = f", {share:.1%}"
+    ratio = f", {abs(found.difference) / found.median_a:.1%}" if found.median_a else ""
     if found.verdict == "faster" and fast >= 1.2:
         ratio = f", {fmt.ratio(fast)} as fast"
     elif found.verdict == "slower" and 0 < fast <= 0.5:

@@ -77,7 +77,7 @@ class RunControl(QObject):
         report = self._report
         if report is None:
             return
-        recorded = [m for m in report.measurements if m.cpu_samples and m.gpu_samples]
+        recorded = [m for m in report.measurements if m.cpu_samples]
         if self._loaded and self._has_gpu and report.target.local:
             self._panel.set_live()
         elif recorded:

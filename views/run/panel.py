@@ -370,7 +370,8 @@ class RunPanel(QWidget):
         for name, value, all_of in (("CPU", picked.cpu_us, cpu), ("GPU", picked.gpu_us, gpu)):
             rank = float((all_of < value).mean()) if len(all_of) else 0.0
             median = sorted(all_of)[len(all_of) // 2] if len(all_of) else value
-            notes.append(f"{name} {fmt.microseconds(value)} ({value / median:.2f}× p50, above {rank:.1%})")
+            of_median = f"{value / median:.2f}× p50, " if median else ""
+            notes.append(f"{name} {fmt.microseconds(value)} ({of_median}above {rank:.1%})")
         kind = "warm-up iteration" if picked.warmup else "iteration"
         self._state.setText(f"{mode_title(picked.mode)}, {kind} {picked.number:,}: {'; '.join(notes)}")
 

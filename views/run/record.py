@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,8 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Row:
-    """Percentiles (p50, p90, p99) in microseconds of one mode. ``speedup`` is None where eager was not run."""
+    """Percentiles (p50, p90, p99) in microseconds of one mode. ``speedup`` is None where eager was not run, or this
+    takes no time."""
 
     mode: str
     iterations: int
@@ -204,7 +205,7 @@ class RunRecord:
         eager = next((row.iteration_us for row in rows if row.mode == "eager"), None)
         if eager is None:
             return rows
-        return [Row(row.mode, row.iterations, row.cpu, row.gpu, eager / row.iteration_us) for row in rows]
+        return [replace(row, speedup=eager / row.iteration_us if row.iteration_us else None) for row in rows]
 
     def measurements(self, gpu: str, since: int) -> list[Measurement]:
         """What came of each mode from iteration ``since`` of the run on, as records of ``gpu``."""
