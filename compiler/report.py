@@ -335,7 +335,9 @@ class Kernel(msgspec.Struct, omit_defaults=True):
     # GPU time of one launch in microseconds: the median over all launches of this kernel in an iteration, each of them
     # the median over the traced iterations. None where no launch of it was traced and joined to a group.
     measured_us: Figure | None = None
-    launches: int = 1  # launches of this kernel in one iteration over all regions
+    # Launches of this kernel in one iteration over all regions, but for those in a branch or a loop, which only a run
+    # can count: 0 where there are no others.
+    launches: int = 1
     warps: int | None = None
     stages: int | None = None
     occupancy: Figure | None = None  # 0..1, of the multiprocessor's warps; computed from registers and shared memory

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from torch import Tensor
 from torch._higher_order_ops.while_loop import while_loop
 
+from app.cli.summary import summary
 from compiler import report as r
 from compiler.pipeline import compile_model
 from compiler.targets import resolve
@@ -33,7 +36,26 @@ def test_a_branch_is_one_call_of_the_graph_around_it() -> None:
     inner = [kernel for kernel in report.kernels if not kernel.launches]
     assert len(inner) == 2
     assert all(kernel.source and not kernel.error for kernel in inner)
-    assert any("branches" in note for note in report.notes)
+    assert any("branches" in note and "not counted" in note for note in report.notes)
+    printed = summary(report)
+    assert all(re.search(rf"^{kernel.name} +- +- +- ", printed, re.M) for kernel in inner), "none is not zero"
+
+
+@torch.compiler.nested_compile_region
+def block(x: Tensor) -> Tensor:
+    return (x.sin() * 2).sum(-1, keepdim=True) + x
+
+
+def test_a_graph_that_is_called_again_is_on_the_target_and_its_launches_are_counted() -> None:
+    """The first call's results, and the operands as the model gave them, stayed on the CPU, and so did all after it."""
+
+    def step(x: Tensor) -> Tensor:
+        return block(block(block(x))) + 1
+
+    report = compile_model(step, (torch.ones(8, 8),), source="s", target=TARGET, compiler="inductor").report
+    assert [kernel.language for kernel in report.kernels] == ["triton", "triton"]
+    assert not any(kernel.error for kernel in report.kernels)
+    assert sorted(kernel.launches for kernel in report.kernels) == [1, 3]
 
 
 def counted(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -391,6 +391,14 @@ def test_a_triton_kernel_of_the_models_own_is_a_call(compiler: str) -> None:
     assert triton.runtime.driver._active is None or torch.cuda.is_available()
 
 
+def test_launches_of_a_kernel_of_the_models_own_are_counted_in_the_program() -> None:
+    report = compile_model(
+        lambda x: launching(launching(x)), (torch.ones(64),), source="l", target=resolve("h100"), compiler="inductor"
+    ).report
+    (own,) = (kernel for kernel in report.kernels if "plus_one" in kernel.name)
+    assert own.launches == 2
+
+
 def test_symbolic_sizes() -> None:
     def step(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         return F.layer_norm(F.scaled_dot_product_attention(query, key, value), (16,))

@@ -74,7 +74,7 @@ def kernels_csv(report: Report) -> str:
                 kernel.name,
                 kernel.language,
                 " ".join(groups.get(kernel.name, [])),
-                kernel.launches,
+                kernel.launches or None,
                 " ".join(map(str, kernel.grid)),
                 " ".join(f"{name}={value}" for name, value in kernel.config.items()),
                 kernel.registers,

@@ -92,8 +92,8 @@ def _kernels(report: Report) -> str:
     rows = [
         (
             kernel.name,
-            kernel.launches,
-            bytes_text(kernel.estimated_bytes),
+            kernel.launches or "-",
+            bytes_text(kernel.estimated_bytes) if kernel.estimated_bytes else "-",
             us_text(kernel.estimated_us),
             us_text(kernel.measured_us),
             us_text(total_us(kernel)),

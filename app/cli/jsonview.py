@@ -150,7 +150,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
         "estimated_flops": kernel.estimated_flops,
         "estimated_us": kernel.estimated_us,
         "measured_us": kernel.measured_us,
-        "launches": kernel.launches,
+        "launches": kernel.launches or None,
         "warps": kernel.warps,
         "stages": kernel.stages,
         "occupancy": kernel.occupancy,

@@ -142,8 +142,8 @@ def _kernels(report: Report) -> str:
     rows = [
         (
             kernel.name,
-            kernel.launches,
-            bytes_text(kernel.estimated_bytes) if kernel.launches else "-",  # known only of what a group launches
+            kernel.launches or "-",
+            bytes_text(kernel.estimated_bytes) if kernel.estimated_bytes else "-",  # known of groups alone
             us_text(each := kernel.measured_us if measured else kernel.estimated_us),
             us_text(None if each is None else total_us(kernel)),
             "-" if kernel.registers is None else kernel.registers,

@@ -50,6 +50,11 @@ def make_report(
             f"Of {unknown} kernels and calls the log does not say which ops they compute; more of them are told where "
             "it is written with INDUCTOR_PROVENANCE=1."
         )
+    if within := sum(not kernel.launches for kernel in kernels):
+        told.append(
+            f"{within} kernels are launched in graphs that a graph calls (branches, loops): they are listed and in no "
+            "group, and their launches are not counted."
+        )
     return Report(
         compiler="inductor",
         source=source,
@@ -90,7 +95,7 @@ def _fill_kernels(kernels: Sequence[Kernel], regions: Sequence[Region], target: 
     """Launches, and bytes and FLOPs of the first one; a time only where the target's rates are known."""
     for kernel in kernels:
         groups = [group for region in regions for group in region.groups if group.kernel == kernel.name]
-        kernel.launches = len(groups)
+        kernel.launches = len(groups)  # none where it is launched in a branch or a loop
         if groups:
             kernel.estimated_bytes, kernel.estimated_flops = groups[0].estimated_bytes, groups[0].estimated_flops
             if kernel.language != "cpp" and target.bandwidth_gbs and target.tflops_fp32:

@@ -6,6 +6,7 @@ import itertools
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from compiler.errors import CompileError
 from compiler.inductor.describe import describe_inductor_kernels, describe_inductor_region
 from compiler.inductor.fake_gpu import fake_gpu
 from compiler.inductor.hooks import LaunchFacts
-from compiler.inductor.kernels import InductorKernel, chosen_configs, compile_kernels, kernels_in
+from compiler.inductor.kernels import InductorKernel, chosen_configs, compile_kernels, kernels_in, launches_in
 from compiler.inductor.options import parse_config
 from compiler.inductor.run import InductorRegion, InductorRun, inductor_backend
 from compiler.patching import replaced
@@ -212,6 +213,7 @@ def _report(
     for region in run.regions:
         for launch in region.facts.launches:
             launches.setdefault(launch.kernel, []).append((region.name, launch))
+    called = Counter(name for region in run.regions for name in launches_in(region.facts.wrapper))
     return Report(
         compiler="inductor",
         source=source,
@@ -220,7 +222,7 @@ def _report(
         options=dict(options),
         training=training,
         regions=regions,
-        kernels=describe_inductor_kernels(regions, launches, kernels, run.target),
+        kernels=describe_inductor_kernels(regions, launches, called, kernels, run.target),
         graph_breaks=dynamo.graph_breaks,
         guards=dynamo.guards,
         recompiles=dynamo.recompiles,
@@ -245,7 +247,7 @@ def _notes(run: InductorRun, kernels: Sequence[InductorKernel]) -> list[str]:
     if nested:
         notes.append(
             f"Region {', '.join(nested)} calls graphs of its own (branches, loops), whose kernels are listed "
-            "and in no group."
+            "and in no group. Launches in a branch or a loop are not counted: only a run knows how many there are."
         )
     failed = [k for k in kernels if k.error]
     if failed:

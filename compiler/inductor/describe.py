@@ -79,21 +79,30 @@ def _example_sizes(graph: fx.GraphModule) -> dict[str, int]:
 def describe_inductor_kernels(
     regions: Sequence[r.Region],
     launches: Mapping[str, list[tuple[str, LaunchFacts]]],
+    called: Mapping[str, int],
     kernels: Sequence[InductorKernel],
     target: r.Target,
 ) -> list[r.Kernel]:
-    """All kernels. ``launches``: kernel -> its launches in one iteration, each with its region's name."""
+    """All kernels.
+
+    Args:
+        launches: kernel -> its launches by the schedule in one iteration, each with its region's name.
+        called: kernel -> how often the programs call it: those of the model's own, which no schedule has, too.
+    """
     groups: dict[str, list[tuple[str, r.Group]]] = {}
     for region in regions:
         for group in region.groups:
             groups.setdefault(group.kernel, []).append((region.name, group))
-    return [_kernel(k, groups.get(k.name, []), launches.get(k.name, []), target) for k in kernels]
+    return [
+        _kernel(k, groups.get(k.name, []), launches.get(k.name, []), called.get(k.name, 0), target) for k in kernels
+    ]
 
 
 def _kernel(
     kernel: InductorKernel,
     groups: list[tuple[str, r.Group]],
     launches: list[tuple[str, LaunchFacts]],
+    called: int,
     target: r.Target,
 ) -> r.Kernel:
     first = groups[0][1] if groups else None
@@ -113,7 +122,7 @@ def _kernel(
         estimated_bytes=moved,
         estimated_flops=flops,
         estimated_us=estimate,
-        launches=len(launches),
+        launches=len(launches) or called,
         line_nodes=_line_nodes(kernel.source, launches),
         error=kernel.error,
         **told,

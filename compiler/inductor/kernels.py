@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,10 +46,30 @@ def kernels_in(wrapper: str) -> dict[str, InductorKernel]:
 
 
 def launches_in(wrapper: str) -> list[str]:
-    """Names of the kernels that a wrapper launches, in order, with repeats."""
-    cpp = "|".join(re.escape(m[1]) for m in _CPP_DEFINITION.finditer(wrapper)) or "$"
-    found = re.finditer(rf"^\s+(?:(\w+)\.run|({cpp}))\(", wrapper, re.M)
-    return [match[1] or match[2] for match in found]
+    """Names of the kernels that a wrapper launches, in order, with repeats. Those in the branches of a condition or in
+    a loop are left out: only a run knows how often they come."""
+    tree = ast.parse(wrapper)
+    functions = {f.name: f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)}
+    in_cpp = {match[1] for match in _CPP_DEFINITION.finditer(wrapper)}
+    return list(_launched(functions["call"].body, functions, in_cpp)) if "call" in functions else []
+
+
+def _launched(
+    body: Sequence[ast.stmt], functions: Mapping[str, ast.FunctionDef], in_cpp: Collection[str]
+) -> Iterator[str]:
+    for statement in body:
+        if isinstance(statement, ast.With):
+            yield from _launched(statement.body, functions, in_cpp)
+        call = getattr(statement, "value", None)  # of an assignment, or a call alone
+        match call.func if isinstance(call, ast.Call) else None:
+            case ast.Attribute(value=ast.Name(name), attr="run"):
+                yield name
+            case ast.Name(name) if name in in_cpp:
+                yield name
+            case ast.Name(name) if name in functions:  # a graph that the graph calls
+                yield from _launched(functions[name].body, functions, in_cpp)
+            case ast.Subscript(value=ast.Attribute(attr="partitions"), slice=ast.Constant(int(number))):
+                yield from _launched(functions[f"partition_{number}"].body, functions, in_cpp)
 
 
 def compile_kernels(

@@ -49,6 +49,8 @@ def retarget(
         copied = moved.node_copy(node, env.__getitem__)
         copied.args = _moved_arguments(copied.args, device)
         copied.kwargs = _moved_arguments(copied.kwargs, device)
+        if "eager_input_vals" in copied.meta:  # operands as the model gave them, by which Inductor calls some ops
+            copied.meta["eager_input_vals"] = on_device(copied.meta["eager_input_vals"], device, mode)
         env[node] = on_target(graph, node, copied, device)
     for node in moved.find_nodes(op="get_attr"):
         if not node.users:
@@ -97,13 +99,13 @@ class _Propagation(FakeTensorProp):
         super().__init__(graph, mode)
         self._device, self._mode_of_values = device, mode
         self._retarget_inner = retarget_inner
-        self._moved_graphs: set[fx.Node] = set()
+        self._moved_graphs: set[str] = set()  # attributes; several nodes may get the same one
 
     def run_node(self, node: fx.Node) -> Any:
         for source in node.all_input_nodes:
             inner = self.env.get(source)
-            if isinstance(inner, fx.GraphModule) and source not in self._moved_graphs:
-                self._moved_graphs.add(source)
+            if isinstance(inner, fx.GraphModule) and str(source.target) not in self._moved_graphs:
+                self._moved_graphs.add(str(source.target))
                 self.env[source] = self._retarget_inner(inner, self._staying(node, inner))
                 setattr(self.module, str(source.target), self.env[source])
         if node.meta.get("unbacked_bindings"):
@@ -113,7 +115,10 @@ class _Propagation(FakeTensorProp):
         if any(t.layout is not torch.strided for t in leaves if isinstance(t, Tensor)):
             return node.meta["val"]  # a torch without CUDA makes no sparse tensor there, not even a fake one
         try:
-            return super().run_node(node)
+            value = super().run_node(node)
+            if node.target is torch.ops.higher_order.invoke_subgraph:
+                node.meta["val"] = value  # the first call of a graph is left as it was traced
+            return value
         except UnsupportedOperatorException:  # torch has no shapes for it but what its kernel returns on the device
             node.meta["val"] = on_device(node.meta["val"], self._device, self._mode_of_values)
             return node.meta["val"]

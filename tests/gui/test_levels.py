@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
@@ -136,6 +137,8 @@ def test_facts_of_a_kernel(report: Report) -> None:
     for fact in ("4 warps", "1 stage", "32 registers", "0 B spilled", "occupancy 75%"):
         assert fact in facts
     assert "num_warps" not in facts
+    within_a_loop = msgspec.structs.replace(report.kernels[0], launches=0)
+    assert "launches not counted" in kernel_facts(within_a_loop).replace("\u00a0", " ")
 
 
 def test_look_ups_both_ways(report: Report) -> None:

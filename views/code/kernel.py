@@ -170,6 +170,12 @@ def kernel_facts(kernel: Kernel) -> str:
         f"{kernel.spills:,} B spilled" if kernel.spills is not None else "",
         f"{kernel.shared_bytes:,} B shared" if kernel.shared_bytes is not None else "",
         f"occupancy {kernel.occupancy:.0%}" if kernel.occupancy is not None else "",
-        fmt.plural(kernel.launches, "launch", "launches") if kernel.launches != 1 else "",
+        _launches(kernel.launches),
     ]
     return "\u00a0\u00a0·  ".join(fact.replace(" ", "\u00a0") for fact in facts if fact)
+
+
+def _launches(count: int) -> str:
+    if not count:
+        return "launches not counted"
+    return fmt.plural(count, "launch", "launches") if count > 1 else ""
