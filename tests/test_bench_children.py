@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,13 @@ def test_cases_and_modes_of_a_benchmark(monkeypatch: pytest.MonkeyPatch) -> None
     assert "| mlp | 100.0 | 30.0 | 20.0 | 0.30 | 0.20 |" in text
     assert "| **geometric mean** | | | | 0.30 | 0.20 |" in text
     assert "| mlp | 20.0 | 40.0 | 30.0 | 2.00 | 1.50 |" in text
+    assert "quietest" not in text
+    quiet = {"inductor-graph": (200, 80), "regions": (24, 20), "floor": (22, 18), "bound": (20, 6)}
+    rows = [replace(row, turns=5, quiet_wall_us=quiet[row.mode][0], quiet_cpu_us=quiet[row.mode][1]) for row in rows]
+    usual, quietest = markdown("T", "H", rows, [mode for mode, *_ in by_mode]).split("quietest turn")
+    assert "| mlp | 20.0 | 40.0 | 30.0 | 2.00 | 1.50 |" in usual
+    assert "| mlp | 20.0 | 24.0 | 22.0 | 1.20 | 1.10 |" in quietest
+    assert "regions: 1.200x the bound's" in quietest
 
 
 def test_rows_of_one_compiler_are_kept_and_never_mixed_with_anothers(

@@ -187,7 +187,8 @@ def run_case(
 
 
 def _time(row: Row, step: Any, training: bool, medians: list[tuple[float, float, float]]) -> None:
-    """Add this turn's medians of wall, CPU and GPU time to ``medians``; the row gets the medians of those."""
+    """Add this turn's medians of wall, CPU and GPU time to ``medians``; the row gets the medians of those, and the
+    quietest turn's."""
     import torch
 
     from compiler.runtime.timing import measure
@@ -201,6 +202,8 @@ def _time(row: Row, step: Any, training: bool, medians: list[tuple[float, float,
         assert record.wall_us is not None
         medians.append((record.wall_us.p50, record.cpu_us.p50, record.gpu_us.p50))
         row.wall_us, row.cpu_us, row.gpu_us = map(statistics.median, zip(*medians, strict=True))
+        row.quiet_wall_us, row.quiet_cpu_us, _ = min(medians)
+        row.turns = len(medians)
         row.iterations += record.iterations
     except Exception as error:
         traceback.print_exc()
