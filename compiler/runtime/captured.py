@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from compiler.report import InputRoute
+from compiler.runtime.addresses import SameAddresses
 from compiler.runtime.buffering import WHY_COPIED, Buffering, InputUse
 from compiler.runtime.outputs import OutputPlan
 from compiler.runtime.pool import Recorded
 from compiler.runtime.signature import CopyPlan, describe
 
-# (tensors, addresses, indices): whether the tensors at the indices are at the addresses of the same indices
-SameAddresses = Callable[[list[Any], list[int | None], list[int]], bool]
 _NOWHERE = 1  # an address that no tensor has
 ALIGNMENT = 16  # bytes that generated kernels assume of every pointer
 
@@ -63,7 +62,7 @@ class CapturedGraph:
         self.patched: dict[int, float] = {}
         tensors = [index for index, value in enumerate(inputs) if isinstance(value, Tensor)]
         read = [index for index in tensors if index not in self.copied]
-        self.addresses: list[int | None] = [value.data_ptr() if isinstance(value, Tensor) else 0 for value in inputs]
+        self.addresses: list[int] = [value.data_ptr() if isinstance(value, Tensor) else 0 for value in inputs]
         self.varying = [(index, describe(inputs[index])) for index in sorted(varying)]
         self._static = [index for index in read if index in static]
         self._moving = [index for index in read if index not in static]

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from compiler.report import CudaGraph, GraphNode
 from compiler.runtime import capture
+from compiler.runtime.addresses import SameAddresses, same_addresses
 from compiler.runtime.buffering import InputUse
 from compiler.runtime.observe import Observer
 from compiler.runtime.outputs import OutputPlan
@@ -62,7 +63,7 @@ class Recorder(Protocol):
     def raw_stream(self, device: int) -> int:
         """The handle of the caller's stream, had at every call and so without making an object."""
 
-    def same_addresses(self, tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
+    def same_addresses(self, tensors: list[Any], addresses: list[int], indices: list[int]) -> bool:
         """Whether the tensors at ``indices`` are at the ``addresses`` of the same indices."""
 
     def record(
@@ -89,7 +90,7 @@ def _no_stream(device: int) -> int:
     return 0
 
 
-def _unknown(tensors: list[Any], addresses: list[int | None], indices: list[int]) -> bool:
+def _unknown(tensors: list[Any], addresses: list[int], indices: list[int]) -> bool:
     return False
 
 
@@ -105,9 +106,7 @@ class CudaRecorder:
         # torch's functions themselves, for these are called at every replay.
         self.is_capturing: Callable[[], bool] = torch._C._cuda_isCurrentStreamCapturing if available else _never
         self.raw_stream: Callable[[int], int] = torch._C._cuda_getCurrentRawStream if available else _no_stream
-        self.same_addresses: Callable[[list[Any], list[int | None], list[int]], bool] = (
-            torch._C._tensors_data_ptrs_at_indices_equal if available else _unknown
-        )
+        self.same_addresses: SameAddresses = same_addresses() if available else _unknown
 
     def device(self, inputs: Sequence[Any]) -> torch.device:
         for value in inputs:
