@@ -1,4 +1,4 @@
-"""Another theme: what is in sight at once and each widget once, what is out of sight in turns."""
+"""Another theme: each widget once and in turns, what is in sight before what is not; nothing moves."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from app.settings import Settings
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow, open_laid_out, settle
+from views.background.turns import is_waiting
 from views.look import theme
 from views.look.style import application, apply_theme
 from views.main_window import MainWindow
-
-_SHEETS = 2  # the old one is taken away, the new one put on
 
 
 class Restyled(QObject):
@@ -45,18 +45,39 @@ def window(make_window: MakeWindow, qtbot: QtBot) -> Iterator[MainWindow]:
     settle()
 
 
-def test_each_widget_is_restyled_once_those_out_of_sight_in_turns(window: MainWindow) -> None:
+def test_each_widget_is_restyled_once_in_turns_those_in_sight_first(window: MainWindow) -> None:
     panels, app = window.workspace.panels, application()
-    shown, hidden = panels.currentWidget(), panels.stages
+    hidden, there = panels.stages, set(app.allWidgets())
     restyled = Restyled(app)
     window.set_theme("dark")
-    assert 0 < restyled.times[shown] <= _SHEETS
-    assert not restyled.times[hidden]
-    assert not any(restyled.times[label] for label in hidden.findChildren(QLabel))
+    assert not restyled.times, "all of it would take as long as two frames"
     settle()
     app.removeEventFilter(restyled)
     assert all(restyled.times[label] == 1 for label in hidden.findChildren(QLabel))
-    assert max(restyled.times.values()) <= _SHEETS + 1
+    assert max(restyled.times.values()) <= 2, "some have other properties then"
+    order = [one for one in restyled.times if one in there and isValid(one) and window.isAncestorOf(one)]
+    in_sight = [widget.isVisible() for widget in order]
+    assert in_sight == sorted(in_sight, reverse=True)
+    assert panels.currentWidget() in order
+    assert all(widget.updatesEnabled() for widget in order)
+
+
+def test_docks_stay_as_large_as_they_are(window: MainWindow) -> None:
+    panels = window.workspace.panels
+    height = panels.height()
+    window.set_theme("dark")
+    panels.stages.setMinimumHeight(height + 100)  # as a page without its new margins may
+    for _ in range(8):  # what asks for room asks what is around it, which asks in turn
+        QApplication.processEvents()
+    assert is_waiting()
+    assert panels.minimumSizeHint().height() > height
+    panels.stages.setMinimumHeight(0)
+    settle()
+    assert panels.height() == height
+    assert window.layout().isEnabled()
+    window.resize(window.width(), window.height() - 100)
+    settle()
+    assert window.statusBar().geometry().bottom() == window.height() - 1
 
 
 def test_a_switched_window_looks_like_one_that_began_so(
