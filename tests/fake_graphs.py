@@ -121,7 +121,7 @@ class FakeRecorder:
     def raw_stream(self, device: int) -> int:
         return id(self.current)
 
-    def same_addresses(self, tensors: list[Any], addresses: list[int], indices: list[int]) -> bool:
+    def same_addresses(self, tensors: Sequence[Any], addresses: list[int], indices: list[int]) -> bool:
         return all(tensors[index].data_ptr() == addresses[index] for index in indices)
 
     def record(

@@ -35,6 +35,7 @@ def test_tensors_are_where_they_were_until_one_moves(ours: Any) -> None:
     tensors = [torch.randn(8), torch.nn.Parameter(torch.randn(8)), torch.randn(8)[3:], torch.empty(0)]
     known = [tensor.data_ptr() for tensor in tensors]
     assert ours(tensors, known, [0, 1, 2, 3])
+    assert ours(tuple(tensors), known, [0, 1, 2, 3]), "as Dynamo's code hands them over"
     assert ours(tensors, known, [])
     tensors[1].data = torch.randn(8)
     assert not ours(tensors, known, [0, 1, 2, 3])
@@ -71,7 +72,7 @@ def test_what_has_no_address_is_an_error_and_not_the_end(ours: Any) -> None:
     with pytest.raises(TypeError):
         ours([torch.ones(1)], [None], [0])
     with pytest.raises(TypeError):
-        ours((torch.ones(1),), [0], [0])
+        ours({0: torch.ones(1)}, [0], [0])
 
 
 @needs_compiler
@@ -88,10 +89,13 @@ def test_it_is_built_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Non
 @pytest.mark.parametrize("why", ["no compiler", "no headers", "another torch"])
 def test_without_ours_torchs_function_serves(why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    torchs = getattr(torch._C, "_tensors_data_ptrs_at_indices_equal", None)
-    if torchs is None:
-        torchs = object()
-        monkeypatch.setattr(torch._C, "_tensors_data_ptrs_at_indices_equal", torchs, raising=False)
+    asked: list[tuple[Any, ...]] = []
+
+    def torchs(*arguments: Any) -> bool:
+        asked.append(arguments)
+        return True
+
+    monkeypatch.setattr(torch._C, "_tensors_data_ptrs_at_indices_equal", torchs, raising=False)
     if why == "no compiler":
         monkeypatch.setattr(shutil, "which", lambda name: None)
     elif why == "no headers":
@@ -99,4 +103,5 @@ def test_without_ours_torchs_function_serves(why: str, monkeypatch: pytest.Monke
         monkeypatch.setattr(subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(error))
     else:
         monkeypatch.delattr(torch._C._dynamo.guards, "_torchinductor_pyobject_tensor_data_ptr")
-    assert same_addresses() is torchs
+    assert same_addresses()((1, 2), [3, 4], [0])
+    assert asked == [([1, 2], [3, 4], [0])], "a list, for torch's takes nothing else"

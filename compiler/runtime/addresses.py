@@ -16,14 +16,14 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 # (tensors, addresses, indices): whether the tensors at the indices are at the addresses of the same indices
-SameAddresses = Callable[[list[Any], list[int], list[int]], bool]
+SameAddresses = Callable[[Sequence[Any], list[int], list[int]], bool]
 
 _MODULE = "fusescope_addresses"
 _SOURCE = Path(__file__).with_name("addresses.cpp")
@@ -42,9 +42,14 @@ def same_addresses() -> SameAddresses:
         return _ours()
     except Exception as error:  # whatever keeps it from being built or loaded, torch's does the same
         logging.getLogger(__name__).debug("Addresses are looked at by torch's function: %s", error)
-    of_torch: Any = torch._C._tensors_data_ptrs_at_indices_equal  # its stubs want lists that may hold more
-    found: SameAddresses = of_torch
-    return found
+    return _of_torch(torch._C._tensors_data_ptrs_at_indices_equal)
+
+
+def _of_torch(same: Any) -> SameAddresses:
+    def call(tensors: Sequence[Any], addresses: list[int], indices: list[int]) -> bool:
+        return bool(same([*tensors], addresses, indices))  # it takes nothing but lists
+
+    return call
 
 
 def _ours() -> SameAddresses:

@@ -75,7 +75,7 @@ class CapturedGraph:
                 return False
         return True
 
-    def takes(self, inputs: list[Any], same_addresses: SameAddresses) -> bool:
+    def takes(self, inputs: Sequence[Any], same_addresses: SameAddresses) -> bool:
         """Whether it can serve inputs of its layout: those it reads in place have not moved, or can be followed."""
         if not same_addresses(inputs, self.addresses, self._static):
             return False
@@ -106,7 +106,7 @@ class CapturedGraph:
             self.patched[index] = cost_us
         return True
 
-    def run(self, inputs: list[Any], mutated: frozenset[int], stream: int) -> None:
+    def run(self, inputs: Sequence[Any], mutated: frozenset[int], stream: int) -> None:
         """Submit it to the current stream, ``stream``; the inputs in ``mutated`` are written to."""
         if self.copied and torch.is_grad_enabled():  # to enter no_grad takes as long as a copy does
             with torch.no_grad():

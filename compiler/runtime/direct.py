@@ -32,7 +32,7 @@ def _replay_first(region: Any) -> Callable[..., Any]:
     rest = _around(region)
 
     def call(*inputs: Any) -> Any:
-        results = region.asked.fast([*inputs])
+        results = region.asked.fast(inputs)
         return rest(*inputs) if results is None else results
 
     return call

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from compiler.runtime.captured import CapturedGraph
 from compiler.runtime.pool import GraphPool
 
 # Takes a region's inputs; None where the call has to be looked at more closely, of which nothing has happened yet.
-FastReplay = Callable[[list[Any]], list[Any] | None]
+FastReplay = Callable[[Sequence[Any]], list[Any] | None]
 
 
-def no_replay(inputs: list[Any]) -> None:
+def no_replay(inputs: Sequence[Any]) -> None:
     """Of a region without a graph."""
 
 
@@ -43,7 +43,7 @@ def fast_replay(graph: CapturedGraph, pool: GraphPool, mutated: frozenset[int]) 
     addresses, direct, varying = graph.addresses, graph.direct, graph.varying
     replay, results, count, own_count = graph.recorded.replay, outputs.results, outputs.count, outputs.own_count
 
-    def call(inputs: list[Any]) -> list[Any] | None:
+    def call(inputs: Sequence[Any]) -> list[Any] | None:
         stream = raw_stream(device)
         # The driver captures no default stream, whose handle is 0, so there it need not be asked.
         if (stream and is_capturing()) or (varying and not graph.same_layout(inputs)):

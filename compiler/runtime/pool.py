@@ -63,7 +63,7 @@ class Recorder(Protocol):
     def raw_stream(self, device: int) -> int:
         """The handle of the caller's stream, had at every call and so without making an object."""
 
-    def same_addresses(self, tensors: list[Any], addresses: list[int], indices: list[int]) -> bool:
+    def same_addresses(self, tensors: Sequence[Any], addresses: list[int], indices: list[int]) -> bool:
         """Whether the tensors at ``indices`` are at the ``addresses`` of the same indices."""
 
     def record(
@@ -90,7 +90,7 @@ def _no_stream(device: int) -> int:
     return 0
 
 
-def _unknown(tensors: list[Any], addresses: list[int], indices: list[int]) -> bool:
+def _unknown(tensors: Sequence[Any], addresses: list[int], indices: list[int]) -> bool:
     return False
 
 
