@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
-from shiboken6 import isValid
+from shiboken6 import delete, isValid
 
 from app.settings import Settings
 from tests.fake_runs import lab_report
@@ -19,6 +19,7 @@ from views.background.turns import is_waiting
 from views.look import theme
 from views.look.style import application, apply_theme
 from views.main_window import MainWindow
+from views.widgets.basic import label
 
 
 class Restyled(QObject):
@@ -102,3 +103,25 @@ def test_a_switched_window_looks_like_one_that_began_so(
     open_laid_out(qtbot, fresh, lab_report(160))
     settle()
     assert pictures(fresh) == switched
+
+
+def test_what_comes_to_the_place_of_a_widget_that_went_does_not_look_like_it(window: MainWindow, qtbot: QtBot) -> None:
+    def labels(role: str) -> list[QLabel]:
+        made = [label("x", role) for _ in range(200)]
+        for one in made:
+            column.addWidget(one)
+            one.show()
+        QApplication.processEvents()
+        return made
+
+    beside = QWidget()
+    qtbot.addWidget(beside)
+    column = QVBoxLayout(beside)
+    beside.show()
+    gone = labels("muted")
+    window.set_theme("dark")
+    settle()
+    for one in gone:
+        delete(one)  # Qt takes their places in memory again
+    colors = {one.palette().windowText().color().name() for one in labels("strong")}
+    assert colors == {theme.dark().text.name()}

@@ -28,6 +28,8 @@ def restyle(app: QApplication, sheet: str) -> None:
     for widget in styled:
         # as if it had never been shown, and as if its style were its own: Qt passes over both
         widget.setAttribute(_STYLED, False)
+        # as if no sheet knew it: else the new one would not learn of its end, and take what comes to its place for it
+        widget.setAttribute(Qt.WidgetAttribute.WA_StyleSheet, False)
         widget.setAttribute(Qt.WidgetAttribute.WA_SetStyle, True)
     app.setStyleSheet("")  # a first one goes from widget to widget; one in place of another goes down from each
     app.setStyleSheet(sheet)
