@@ -48,7 +48,7 @@ from compiler.runtime.executable import (
 )
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.results import Conform
-from compiler.runtime.tangents import Tangents
+from compiler.runtime.tangents import Tangents, with_traced_flags
 from compiler.specializing import Built, Region, Specializing, example_inputs, has_symbolic_sizes, specialize
 from compiler.stages import OnStage
 from compiler.targets import local_target, resolve
@@ -225,13 +225,14 @@ def _compiler(session: Session, number: int, tangents: Tangents, kind: str) -> G
             mark_donated_inputs(graph)
         tangents.trained |= kind == "forward"
         facts = _Facts(name, kind, static, _returned_outputs() if kind == "forward" else None, tangents)
-        if not has_symbolic_sizes(graph):
-            return boxed(_build(session, graph, facts).run)
         try:
-            return boxed(_build(session, graph, facts).run)
+            run = _build(session, graph, facts).run
         except CompileError as error:
+            if not has_symbolic_sizes(graph):
+                raise
             session.specialized[name] = str(error)
-            return boxed(Specializing(lambda g: _build(session, g, facts), graph, session.options.graph_capacity))
+            run = Specializing(lambda g: _build(session, g, facts), graph, session.options.graph_capacity)
+        return boxed(with_traced_flags(run, graph) if kind == "backward" else run)
 
     return compile_graph
 

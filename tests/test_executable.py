@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -39,6 +41,15 @@ def test_kernels_see_aligned_copies_of_the_same_layout() -> None:
     assert seen[2].data_ptr() % ALIGNMENT == 0
     assert seen[2].stride() == crooked.stride()
     assert torch.equal(seen[2], crooked)
+
+
+@pytest.mark.parametrize("flag", [torch.conj, torch._neg_view])
+def test_the_copy_of_what_stands_for_other_numbers_does_so_too(flag: Callable[[Tensor], Tensor]) -> None:
+    crooked = flag(torch.view_as_complex(torch.randn(7, 2)[1:]))
+    assert crooked.data_ptr() % ALIGNMENT
+    copy = aligned(crooked)
+    assert (copy.is_conj(), copy.is_neg()) == (crooked.is_conj(), crooked.is_neg())
+    assert torch.equal(copy, crooked)
 
 
 def test_inputs_that_nobody_else_holds_are_freed_in_the_middle() -> None:

@@ -214,15 +214,19 @@ LAYOUTS = {
     "expanded with holes": torch.randn(4, 6)[:, ::2, None].expand(4, 3, 5),
     "windows": torch.arange(10.0).as_strided((4, 3), (2, 1), 1),
     "empty": torch.randn(0, 3),
+    "conjugates": torch.randn(3, 4, dtype=torch.complex64).conj(),
+    "conjugates expanded": torch.randn(3, 1, dtype=torch.complex64).conj().expand(3, 5),
+    "negatives": torch.randn(3, 4, dtype=torch.complex64).conj().imag,
 }
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_copies_keep_any_layout(name: str) -> None:
     source = LAYOUTS[name]
-    target = empty_with_layout(source)
-    assert describe(target) == describe(source)
-    CopyPlan({0: target}).copy_from([source])
-    assert torch.equal(target, source)
+    targets = [empty_with_layout(source), empty_with_layout(source)]  # of several torch copies all at once
+    CopyPlan(dict(enumerate(targets))).copy_from([source, source])
+    for target in targets:
+        assert describe(target) == describe(source)
+        assert torch.equal(target, source)
     assert copyable(source).numel() <= max(source.numel(), span(source))
     assert torch._debug_has_internal_overlap(copyable(source)) != 1

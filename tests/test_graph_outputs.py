@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -299,6 +300,25 @@ def test_a_later_graph_runs_while_an_earlier_ones_outputs_are_held() -> None:
         check(backward, affine, [x, weight])
         del held
     assert [recording.replays for recording in pool.recorder.recordings] == [2, 2]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("saved", [frozenset(), frozenset({0, 1})], ids=["returned", "saved"])
+def test_views_of_an_input_in_another_dtype_follow_it(saved: frozenset[int]) -> None:
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        x, weight = inputs
+        return [torch.view_as_complex(x.view(3, 2, 2)), x[3:], x * weight]
+
+    pool = GraphPool(FakeRecorder(AddressRecording))
+    graphed = GraphedRegion(run, frozenset({1}), uses=USES, saved=saved, pool=pool)
+    weight = torch.randn(4)
+    kept = [torch.randn(3, 4) for _ in range(3)]
+    for x in kept * 2:
+        outputs = check(graphed, run, [x, weight])
+        assert outputs[0].data_ptr() == x.data_ptr()
+        del outputs
+    first = weakref.ref(kept.pop(0))
+    assert first() is None
+    assert (graphed.replays, graphed.facts().skip_reasons) == (5, [])
 
 
 def test_outputs_that_are_inputs_keep_the_callers_memory() -> None:

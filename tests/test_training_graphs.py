@@ -231,6 +231,19 @@ def test_what_was_compiled_keeps_no_input_of_the_first_call(gradients: bool, mon
     assert alive() is None
 
 
+def test_gradients_that_are_conjugates_of_their_memory_are_read_as_such(
+    graphed: tuple[Any, list[PartitionedRegion]]
+) -> None:
+    compiled = torch.compile(lambda z: z.sin() * 2, backend=graphed[0])
+    gradient = torch.randn(3, 3, dtype=torch.complex64)
+    for given in (gradient, gradient, gradient.conj(), gradient):
+        z = torch.randn(3, 3, dtype=torch.complex64, requires_grad=True)
+        (ours,) = torch.autograd.grad(compiled(z), z, given)
+        (theirs,) = torch.autograd.grad(z.sin() * 2, z, given)
+        torch.testing.assert_close(ours, theirs)
+    assert all(region.replays for region in graphed[1])
+
+
 @pytest.mark.parametrize(
     "function", [lambda z: (z * z.conj()).real, lambda z: (z @ z.mH).imag, lambda z: z.conj().imag * z.real.exp()]
 )

@@ -13,8 +13,10 @@ from compiler.codegen.compile import CompiledKernel, constexpr_values
 from compiler.codegen.config import grid_function, interpreter_config, row_block
 from compiler.codegen.text import FLOAT8
 from compiler.ir import Buffer
+from compiler.runtime.flags import flags, flipped
 from compiler.runtime.observe import Mark, Observer
 from compiler.runtime.results import Conform
+from compiler.runtime.signature import span
 
 Launcher = Callable[..., None]
 ALIGNMENT = 16  # bytes that kernels assume of every pointer
@@ -201,7 +203,8 @@ def aligned(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _aligned_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy in fresh memory with the same size and strides (overlapping strides as they are)."""
-    extent = 1 + sum((s - 1) * st for s, st in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
-    storage = torch.as_strided(tensor, (extent,), (1,), tensor.storage_offset()).clone()
-    return torch.as_strided(storage, tensor.shape, tensor.stride(), 0)
+    """A copy in fresh memory with the same size, strides (overlapping ones as they are) and flags."""
+    kept = flags(tensor)
+    bare = flipped(tensor, kept)
+    storage = bare.as_strided((span(tensor),), (1,), tensor.storage_offset()).clone()
+    return flipped(storage.as_strided(tensor.shape, tensor.stride(), 0), kept)

@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 from torch._C._dynamo import guards
 
-from compiler.runtime.signature import copy_all, copyable
+from compiler.runtime.signature import copy_all, copyable, new_with_layout
+from compiler.runtime.views import View, view_of
 
 _use_count: Callable[[int], int] = torch._C._storage_Use_Count
 reinterpret: Callable[..., Tensor] = guards._reinterpret_tensor  # type: ignore[attr-defined]  # not in torch's stubs
@@ -48,14 +49,10 @@ class Constant:
 
 @dataclass(frozen=True)
 class ViewOfInput:
-    """An output in an input's memory. ``layout`` is None where the output is the input itself.
-
-    ``flips``: which of "conj" and "neg" stands for the conjugates or negatives of what the input stands for.
-    """
+    """An output in an input's memory. ``view`` is None where the output is the input itself."""
 
     index: int
-    layout: tuple[torch.Size, tuple[int, ...], int] | None  # sizes, strides, offset from the input's own
-    flips: tuple[str, ...] = ()
+    view: View | None
 
 
 @dataclass(frozen=True)
@@ -124,9 +121,9 @@ class OutputPlan:
         self.own_count = self.count()
         self._constants = [step.value for step in self.steps if isinstance(step, Constant)]
         self._input_views = [
-            (position, step.index, step.layout, step.flips)
+            (position, step.index, step.view)
             for position, step in enumerate(self.steps)
-            if isinstance(step, ViewOfInput) and step.layout is not None
+            if isinstance(step, ViewOfInput) and step.view is not None
         ]
         self._inputs = len(arguments)
         self._arrange()
@@ -153,9 +150,8 @@ class OutputPlan:
             if output is argument:
                 return ViewOfInput(index, None)
         for index, argument in enumerate(arguments):
-            if isinstance(argument, Tensor) and _same_memory(output, argument):
-                offset = int(output.storage_offset() - argument.storage_offset())
-                return ViewOfInput(index, (output.shape, output.stride(), offset), _flips(output, argument))
+            if isinstance(argument, Tensor) and (view := view_of(output, argument)) is not None:
+                return ViewOfInput(index, view)
         for slot, owned in enumerate(self._owned):
             if owned is output:
                 self._positions[slot].append(position)
@@ -233,13 +229,10 @@ class OutputPlan:
         if self._plain:
             return owned
         results = list(self._pick([*owned, *self._lasting, *apart, *inputs, *self._constants]))
-        for position, index, (sizes, strides, offset), flips in self._input_views:
-            tensor = inputs[index]
+        if self._input_views:
             with torch.no_grad():
-                view = tensor.as_strided(sizes, strides, tensor.storage_offset() + offset)
-                for flip in flips:
-                    view = _FLIPPED[flip](view)
-                results[position] = view
+                for position, index, view in self._input_views:
+                    results[position] = view.of(inputs[index])
         return results
 
     def _sources(self, slots: Sequence[int]) -> list[tuple[Tensor, tuple[int, ...], tuple[int, ...]]]:
@@ -256,32 +249,9 @@ class OutputPlan:
         made: dict[int, Any] = {}
         with torch.no_grad():
             for slots, sources, plain in self._groups:
-                clones = [
-                    torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-                    for tensor in (self._owned[slot] for slot in slots)
-                ]
+                clones = [new_with_layout(self._owned[slot]) for slot in slots]
                 copy_all(clones if plain else [copyable(clone) for clone in clones], sources)
                 made.update(zip(slots, clones, strict=True))
         for slot in made.keys() - set(self._apart):
             owned[self._place[slot]] = made[slot]
         return [made[slot] for slot in self._apart]
-
-
-# Views that stand for other numbers than their memory has.
-_FLIPPED: dict[str, Callable[[Tensor], Tensor]] = {"conj": torch.conj, "neg": torch._neg_view}
-
-
-def _flips(a: Tensor, b: Tensor) -> tuple[str, ...]:
-    """What makes a view of ``b`` stand for the same as ``a``, one of the same memory."""
-    differs = {"conj": a.is_conj() != b.is_conj(), "neg": a.is_neg() != b.is_neg()}
-    return tuple(name for name in _FLIPPED if differs[name])
-
-
-def _same_memory(a: Tensor, b: Tensor) -> bool:
-    """Whether ``a`` is a view of the storage of ``b`` that a strided view of ``b`` can express."""
-    return (
-        a.numel() > 0
-        and a.dtype == b.dtype
-        and a.device == b.device
-        and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-    )

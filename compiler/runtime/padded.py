@@ -17,6 +17,7 @@ from torch import Tensor
 from compiler.passes.independent_rows import Batch
 from compiler.report import CudaGraph
 from compiler.runtime.cuda_graph import GraphedRegion
+from compiler.runtime.flags import flags, flipped
 from compiler.runtime.outputs import reinterpret
 from compiler.runtime.signature import copyable
 
@@ -96,4 +97,4 @@ def _with_size(tensor: Tensor, dim: int, size: int) -> Tensor:
     with torch.inference_mode(False):
         made = torch.empty_strided(shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
         copyable(made).zero_()
-    return made
+        return flipped(made, flags(tensor))

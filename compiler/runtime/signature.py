@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from compiler.runtime.flags import flags, flipped
+
 Signature = tuple[Hashable, ...]
 
 
@@ -18,7 +20,7 @@ def describe(value: Any) -> Hashable:
         TypeError: the value is not hashable, so no signature can hold it.
     """
     if isinstance(value, Tensor):
-        return (value.dtype, value.device, value.shape, value.stride())
+        return (value.dtype, value.device, value.shape, value.stride(), flags(value))
     hash(value)
     # 1, 1.0 and True are equal but are not the same input.
     return (type(value), value)
@@ -45,18 +47,25 @@ def extent_bytes(tensor: Tensor) -> int:
     return span(tensor) * tensor.element_size()
 
 
+def new_with_layout(tensor: Tensor) -> Tensor:
+    """New memory with the tensor's sizes and strides, overlapping or with holes where the tensor has them, that stands
+    for conjugates or negatives where the tensor's does."""
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return flipped(made, flags(tensor))
+
+
 def empty_with_layout(tensor: Tensor) -> Tensor:
-    """New memory with the tensor's sizes and strides, overlapping or with holes where the tensor has them."""
-    # Not an inference tensor even in inference mode, for a later call may write to it outside.
+    """The same, but no inference tensor even in inference mode, for a later call may write to it outside."""
     with torch.inference_mode(False):
-        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+        return new_with_layout(tensor)
 
 
 def copyable(tensor: Tensor) -> Tensor:
-    """A view of the same memory in which no element appears twice, so that it can be written to by a copy.
+    """A view of what lies in the memory in which no element appears twice, so that it can be written to by a copy.
 
-    Two tensors of the same layout give views of the same layout.
+    Two tensors of the same layout and flags give views of the same layout.
     """
+    tensor = flipped(tensor, flags(tensor))  # torch copies several tensors at once only where they have no flags
     if torch._debug_has_internal_overlap(tensor) == 0:
         return tensor
     for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 from compiler.runtime.executable import Call
+from compiler.runtime.flags import flags, with_flags
 
 NEEDED = not hasattr(torch.autograd.Function, "boxed_grads_call")
 _LENT = "_fusescope_lent"  # of an alias
@@ -69,6 +70,27 @@ class Tangents:
             return run(args)
 
         return taken
+
+
+def with_traced_flags(run: Call, graph: torch.fx.GraphModule) -> Call:
+    """``run``, the backward ``graph``, on gradients that stand for what they stood for when it was traced.
+
+    A conjugate's backward hands on the memory of its own gradient as conjugates, and an imaginary part's as negatives.
+    Nothing guards that, and neither kernels nor a graph that reads an address would see it.
+    """
+    placeholders = enumerate(graph.graph.find_nodes(op="placeholder"))
+    tangents = [(place, node.meta.get("val")) for place, node in placeholders if node.name.startswith("tangents")]
+    traced = [(place, flags(value)) for place, value in tangents if isinstance(value, Tensor)]
+    if not traced:
+        return run
+
+    def call(args: list[Any]) -> Any:
+        for place, wanted in traced:
+            if flags(args[place]) != wanted:
+                args[place] = with_flags(args[place], wanted)
+        return run(args)
+
+    return call
 
 
 def _lend_to(node: torch.autograd.graph.Node) -> None:

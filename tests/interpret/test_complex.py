@@ -63,6 +63,15 @@ def test_an_input_that_is_the_negative_of_its_memory(name: str, dynamic: bool) -
     agree(REALS[name], mine, theirs, dynamic)
 
 
+def test_a_gradient_that_is_the_negative_of_its_memory() -> None:
+    function = torch.compile(lambda x: x.sin() * 2, backend=fusescope)
+    x = torch.randn(4, 3, requires_grad=True)
+    memory = torch.randn(4, 3)
+    for gradient in (memory, torch._neg_view(memory), memory):
+        (ours,) = torch.autograd.grad(function(x), x, gradient)
+        torch.testing.assert_close(ours, 2 * x.detach().cos() * gradient)
+
+
 def test_gradients_through_conjugates() -> None:
     def function(x: Tensor) -> Tensor:
         z = torch.view_as_complex(x)
