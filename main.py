@@ -7,9 +7,9 @@ import sys
 
 def main() -> int:
     """Run the command line of this process. Returns the exit status."""
-    from app.cli import run
+    from app.cli import run_watched
 
-    return run(sys.argv[1:])
+    return run_watched(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -268,8 +268,10 @@ class TestModels:
         assert "Traceback" not in errors
         assert "shapes cannot be multiplied" in errors.splitlines()[-1]
 
-    def test_of_a_fault_of_inductors_only_our_sentence_is_told(self, tmp_path: Path) -> None:
-        """Its log tells of a folder that it leaves."""
+    def test_of_a_fault_of_inductors_only_our_sentence_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its log tells of a folder that it leaves, and that is gone with the command."""
         model = tmp_path / "model.py"
         model.write_text(
             "import torch\n\n"
@@ -277,11 +279,15 @@ class TestModels:
             "    from torch._inductor import lowering\n    lowering.lowerings[torch.ops.aten.erfinv.default] = fails\n"
             "    return torch.erfinv, (torch.ones(4),)\n"
         )
+        temporary = tmp_path / "tmp"
+        temporary.mkdir()
+        monkeypatch.setenv("TMPDIR", str(temporary))
         process = python("compile", str(model), "--target", "h100", "--compiler", "inductor")
         _, errors = process.communicate()
         assert process.returncode == 1
         assert "no such lowering" in errors.splitlines()[-1]
         assert "cache dir" not in errors
+        assert not list(temporary.iterdir())
 
     def test_a_break_is_told_by_the_report_and_not_by_torchs_log_too(self, tmp_path: Path) -> None:
         model = tmp_path / "model.py"

@@ -154,7 +154,7 @@ def test_a_model_that_ends_the_process_ends_only_the_worker(worker: Worker, writ
         """,
     )
     died, _ = worker.answer(WorkerDied, worker.compile(source))
-    assert (died.exit_code, died.cancelled) == (9, False)
+    assert (died.exit_code, died.cancelled, died.doing) == (9, False, f"loaded {source}")
     assert "about to leave" in died.stderr_tail
     worker.answer(Compiled, worker.compile("example:relu_add_mul"))
 

@@ -21,7 +21,9 @@ def bench_command(options: argparse.Namespace) -> int:
     if options.output:
         check_place(options.output, SUFFIX)
     compilation = compile_for(options, "local")
-    measured = run_model_code(lambda: measure_modes(compilation, options.modes, options.iterations), options.debug)
+    measured = run_model_code(
+        lambda: measure_modes(compilation, options.modes, options.iterations), options, f"timed {options.source}"
+    )
     compilation.report.measurements = measured
     deliver(compilation.report, options)
     return 1 if any(m.equal_to_eager is False for m in measured) else 0

@@ -17,6 +17,7 @@ from app.cli.summary import summary
 from app.cli.text import count_text, table
 from app.places import check_place
 from app.session import SUFFIX, save_session
+from app.worker.ended import work_text
 from app.worker.protocol import Compile, Verify
 from app.worker.work import compile_source, verify_source
 from compiler.report import KernelCheck, Report
@@ -55,7 +56,12 @@ def compile_for(options: argparse.Namespace, target: str) -> Compilation:
         options=dict(options.option),
         allow_unsafe=options.allow_unsafe,
     )
-    return run_model_code(lambda: compile_source(request, _tell_stage), options.debug)
+
+    def on_stage(event: StageEvent) -> None:
+        options.doing(work_text(options.source, event.stage, event.region))
+        _tell_stage(event)
+
+    return run_model_code(lambda: compile_source(request, on_stage), options, f"began with {options.source}")
 
 
 def deliver(report: Report, options: argparse.Namespace) -> None:
@@ -74,7 +80,9 @@ def verify_command(options: argparse.Namespace) -> int:
     """Check every group's numbers. Returns 1 where one is out of tolerance."""
     if options.interpret:
         os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported, which nothing has done yet
-    checks = run_model_code(lambda: verify_source(_verification(options)), options.debug)
+    checks = run_model_code(
+        lambda: verify_source(_verification(options)), options, f"checked the groups of {options.source}"
+    )
     if options.json:
         print(msgspec.json.encode(checks).decode())
     else:

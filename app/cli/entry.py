@@ -50,8 +50,10 @@ _MOST = 600  # characters of a sentence; what a model raises may be pages long
 _WORD = re.compile(r"[A-Za-z][A-Za-z_-]*")
 
 
-def run(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str], doing: Callable[[str], None] = lambda text: None) -> int:
     """Run one command line. Returns 0, 1 (the model or file is at fault), 2 (wrong usage) or 130 (Ctrl+C).
+
+    ``doing`` is told what is done with a model, in words that go on from "while it", before each part of it.
 
     Raises:
         SystemExit: from argparse, for --help and wrong usage.
@@ -62,7 +64,7 @@ def run(arguments: Sequence[str]) -> int:
     meant = with_default_command(arguments)
     if len(meant) > len(arguments) and (fault := _mistyped(arguments)):
         parser.error(fault)
-    options = parser.parse_args(meant)
+    options = parser.parse_args(meant, argparse.Namespace(doing=doing))
     try:
         return _run_command(options)
     except KeyboardInterrupt:
@@ -109,6 +111,11 @@ def with_default_command(arguments: Sequence[str]) -> list[str]:
     return [*before, "open", *rest]
 
 
+def command_of(arguments: Sequence[str]) -> str:
+    """The name of the command that ``arguments`` give, "" where they only ask for help."""
+    return next((word for word in with_default_command(arguments) if word in _COMMANDS), "")
+
+
 def _mistyped(arguments: Sequence[str]) -> str:
     """What to say where the first word names no file, but may be meant as a command; "" where that is not so."""
     word = next((argument for argument in arguments if argument != "--debug"), "")
@@ -121,12 +128,17 @@ def _mistyped(arguments: Sequence[str]) -> str:
 def _complain(error: Exception, message: str, hint: str, status: int, debug: bool) -> int:
     if debug:
         print(getattr(error, "detail", "") or traceback.format_exc(), file=sys.stderr)
+    tell(message, hint)
+    return status
+
+
+def tell(message: str, hint: str = "") -> None:
+    """Say on stderr, in one line, what is wrong and what to do next."""
     message = _LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-40:]}", _in_one_line(message))
     if len(message) > _MOST:
         message = f"{message[: _MOST - 80]}…{message[-80:]}"
     end = "" if message.endswith((".", "!", "?")) else "."
-    print(f"fusescope: {message}{end} {_in_one_line(hint)}".rstrip(), file=sys.stderr)
-    return status
+    print(f"fusescope: {message}{end} {_in_one_line(hint).strip()}".rstrip(), file=sys.stderr)
 
 
 def _in_one_line(text: str) -> str:

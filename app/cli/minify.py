@@ -20,10 +20,10 @@ def minify_command(options: argparse.Namespace) -> int:
         os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported, which nothing has done yet
     target = target_named(options.target)
     check_place(options.output, ".py")
-    source = run_model_code(lambda: parse_source(options.source), options.debug)
+    source = run_model_code(lambda: parse_source(options.source), options, f"looked for {options.source}")
     if source.path == options.output.resolve():
         raise CommandError(f"{options.output} is the model itself.", "Give another place with -o.", status=2)
-    found = run_model_code(lambda: _found(options, target), options.debug)
+    found = run_model_code(lambda: _found(options, target), options, f"minified {options.source}")
     if found is None:
         what = "gives other numbers than eager" if options.accuracy else "fails to compile"
         print(f"Nothing to minify: no graph of {options.source} {what}.")

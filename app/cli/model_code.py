@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import signal
@@ -38,16 +39,17 @@ _OURS_TO_SAY: Mapping[str, str] = MappingProxyType(
 )
 
 
-def run_model_code(work: Callable[[], T], debug: bool) -> T:
+def run_model_code(work: Callable[[], T], options: argparse.Namespace, what: str) -> T:
     """Do ``work``, which may run the model: what that prints goes to stderr, and what it raises is one sentence.
 
-    With ``debug`` torch also tells of its errors itself.
+    ``what`` is being done, in words that go on from "while it". With --debug torch also tells of its errors itself.
 
     Raises:
         CommandError: in place of everything but KeyboardInterrupt.
     """
+    options.doing(what)
     try:
-        with _ended_by_interrupt(), _stdout_to_stderr(), nullcontext() if debug else _told_once():
+        with _ended_by_interrupt(), _stdout_to_stderr(), nullcontext() if options.debug else _told_once():
             return work()
     except KeyboardInterrupt:
         raise

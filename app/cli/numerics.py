@@ -24,7 +24,7 @@ def numerics_command(options: argparse.Namespace) -> int:
     request = CheckNumerics(
         0, options.source, target, options.train, options.dynamic, dict(options.option), options.allow_unsafe
     )
-    found = run_model_code(lambda: numerics_of(request), options.debug)
+    found = run_model_code(lambda: numerics_of(request), options, f"checked the numbers of {options.source}")
     print(msgspec.json.encode(found).decode() if options.json else _text(found))
     return 0
 

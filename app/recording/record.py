@@ -16,6 +16,7 @@ import msgspec
 from app.importing import ImportingError, import_traces
 from app.session import save_session
 from app.worker.client import main_script
+from app.worker.ended import exit_text
 from app.worker.paths import make_portable, user_sources
 from compiler.report import Report
 
@@ -43,6 +44,9 @@ def run_recorded(program: Sequence[str], output: Path, say: Callable[[str], None
         traces = Path(os.environ.get("TORCH_TRACE") or Path(folder, "trace"))
         known = set(traces.glob("*"))
         status = _run(program, _environment(Path(folder), traces))
+        if status < 0:
+            say(f"fusescope: the program ended with {exit_text(status)}.")
+            status = 128 - status
         reports = _reports(Path(folder))
         if not reports:
             reports = _from_log(traces, known, _reasons(Path(folder)))
@@ -68,6 +72,7 @@ def _environment(folder: Path, traces: Path) -> dict[str, str]:
     environment["FUSESCOPE_ROOT"] = str(main_script().parent)
     environment["TORCH_TRACE"] = str(traces)
     environment["TORCHINDUCTOR_FX_GRAPH_CACHE"] = environment["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0"
+    environment["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")  # what is in no cache goes where it is removed
     environment.setdefault("INDUCTOR_PROVENANCE", "1")
     if not (environment.get("VIRTUAL_ENV") or environment.get("CONDA_PREFIX")):
         # with no environment of the user's own active, "python" is the one that has torch: ours
@@ -77,6 +82,7 @@ def _environment(folder: Path, traces: Path) -> dict[str, str]:
 
 
 def _run(program: Sequence[str], environment: dict[str, str]) -> int:
+    """Returns the exit status, or the signal that ended the program as a negative number."""
     command = list(program)
     if command[0].endswith(".py") and not os.access(command[0], os.X_OK):
         command.insert(0, sys.executable)
@@ -97,7 +103,7 @@ def _run(program: Sequence[str], environment: dict[str, str]) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    return status if status >= 0 else 128 - status
+    return status
 
 
 def _reports(folder: Path) -> list[Report]:

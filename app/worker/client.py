@@ -18,6 +18,7 @@ from typing import IO
 
 import msgspec
 
+from app.worker.ended import work_text
 from app.worker.protocol import (
     CheckNumerics,
     Command,
@@ -28,6 +29,7 @@ from app.worker.protocol import (
     NumericsChecked,
     Ready,
     RunState,
+    StageStarted,
     StartRun,
     Verified,
     Verify,
@@ -37,6 +39,7 @@ from app.worker.protocol import (
     write_frame,
 )
 
+_NOT_STARTED = 127  # as a shell has it
 _TAIL_LINES = 60
 _STDERR_GRACE_S = 0.3  # a grandchild may hold stderr open after the worker is gone
 
@@ -133,6 +136,7 @@ class _Process:
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._popen: subprocess.Popen[bytes] | None = None
         self._busy = 0
+        self._source = self._doing = ""
         self.cancelled = False
         self.finished = threading.Event()
 
@@ -151,8 +155,13 @@ class _Process:
         threading.Thread(target=self._read, args=(fault,), name="worker-events", daemon=True).start()
 
     def send(self, command: Command) -> None:
-        if isinstance(command, Compile | StartRun | Verify | CheckNumerics):
-            self._busy = command.id
+        match command:
+            case Compile(id=number, source=source):
+                self._busy, self._source, self._doing = number, source, work_text(source)
+            case StartRun(id=number):
+                self._busy, self._doing = number, "ran the model"
+            case Verify(id=number, source=source) | CheckNumerics(id=number, source=source):
+                self._busy, self._doing = number, f"checked the numbers of {source}"
         # A dead process is reported by its reader thread, not here.
         with contextlib.suppress(OSError):
             if self._popen is not None:
@@ -172,11 +181,12 @@ class _Process:
         try:
             if self._after is not None:
                 self._after.finished.wait()  # the old process's death is told before the new one's first word
-            exit_code = -1
+            exit_code = _NOT_STARTED
             if self._popen is not None:
                 fault, exit_code = self._read_events(self._popen)
             tail = fault or "".join(self._tail)
-            self._deliver(self, WorkerDied(self._busy, exit_code, tail, cancelled=self.cancelled))
+            doing = self._doing if self._busy else ""
+            self._deliver(self, WorkerDied(self._busy, exit_code, tail, self.cancelled, doing))
         finally:
             self.finished.set()
 
@@ -205,6 +215,8 @@ class _Process:
 
     def _note(self, event: Event) -> None:
         match event:
+            case StageStarted() if event.id == self._busy:
+                self._doing = work_text(self._source, event.stage, event.region)
             case Compiled() | Failed() | Verified() | NumericsChecked() | RunState(state="stopped") if (
                 event.id == self._busy
             ):

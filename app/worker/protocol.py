@@ -14,6 +14,7 @@ import msgspec
 from compiler.options import OptionInfo
 from compiler.report import CudaGraph, KernelCheck, Measurement, Numerics, Report, Target, Trace
 
+LOAD_STAGE = "load"  # of the compilation: the source's own code runs
 MAX_FRAME = 1 << 30  # bytes; the largest reports are a tenth of it
 
 
@@ -197,12 +198,14 @@ class NumericsChecked(msgspec.Struct, tag="numerics_checked"):
 
 
 class WorkerDied(msgspec.Struct, tag="worker_died"):
-    """Made by the client, not the worker: the process ended. ``id`` is the command it was busy with, or 0."""
+    """Made by the client, not the worker: the process ended. ``id`` is the command it was busy with, or 0, and
+    ``doing`` what it did then, in words that go on from "while it"."""
 
     id: int
     exit_code: int
     stderr_tail: str
     cancelled: bool = False
+    doing: str = ""
 
 
 Event = (

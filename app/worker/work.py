@@ -19,7 +19,7 @@ from app.worker.client import main_script
 from app.worker.options import check_options
 from app.worker.own_faults import work_on
 from app.worker.paths import make_portable, user_sources
-from app.worker.protocol import Compile, Failed, Verify
+from app.worker.protocol import LOAD_STAGE, Compile, Failed, Verify
 from compiler.errors import CompileError, first_line, sentence
 from compiler.report import KernelCheck, Stage
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from compiler.pipeline import Compilation
     from compiler.stages import StageEvent
 
-LOAD_STAGE = "load"
 _BUG_HINT = "This looks like a fault of Fusescope or torch; the details have the traceback."
 
 

@@ -154,7 +154,7 @@ def _seen_joint(partition: Callable[..., Any], texts: dict[str, str]) -> Callabl
 @contextmanager
 def without_gpu(run: InductorRun) -> Iterator[None]:
     """Compile for the run's target in here, and only for its code."""
-    from torch._inductor import config
+    from torch._inductor import config, cpu_vec_isa
     from torch._inductor.fx_passes import joint_graph, pad_mm, post_grad
     from torch._inductor.graph import GraphLowering
 
@@ -173,7 +173,9 @@ def without_gpu(run: InductorRun) -> Iterator[None]:
             stack.enter_context(replaced(passes, "lazy_init", lambda *args, **keywords: None))
         stack.enter_context(fake_gpu(run.target))
         stack.enter_context(patterns_for(DEVICE))
-        stack.enter_context(config.patch({"compile_threads": 1}))
+        # what stays on the CPU is not compiled either: no need to build programs that tell which vectors can be had
+        stack.enter_context(config.patch({"compile_threads": 1, "cpp.vec_isa_ok": True}))
+        stack.callback(cpu_vec_isa.valid_vec_isa_list.cache_clear)
         stack.enter_context(replaced(pad_mm, "get_cached_should_pad", unmeasured))
         stack.enter_context(replaced(GraphLowering, "compile_to_module", code_only))
         yield

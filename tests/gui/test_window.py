@@ -183,8 +183,9 @@ def test_worker_that_crashes_while_compiling(make_window: MakeWindow, qtbot: QtB
     qtbot.keyClick(window, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(texts(window)), timeout=30_000)
     (message,) = window.messages.messages
-    assert "worker process ended while it compiled example:layer_norm (signal SIGABRT)" in message.text
+    assert "worker process ended while it compiled example:layer_norm in stage capture (signal SIGABRT)" in message.text
     assert "the last words" in message.detail
+    assert "crashed outside of Python" in message.hint
     assert "Compile again" in message.hint
     assert window.session.report is report
     assert not window.progress.isVisible()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.settings import Settings
 from app.sources import SourceError, SourceKind, parse_source
+from app.worker.ended import exit_cause, exit_text
 from app.worker.protocol import Compile, Compiled, Failed, Ready, WorkerDied
 from compiler.options import describe_options
 from views.compile.worker_bridge import WorkerBridge
@@ -167,16 +167,17 @@ class CompileControl(QObject):
         request = self._request
         if request is None:
             if was_up:
-                text = f"The worker process ended ({exit_text(event.exit_code)}); a new one starts."
-                hint = "The report stays. Compile again to run it."
+                doing, cause = (f" while it {event.doing}", exit_cause(event.exit_code)) if event.doing else ("", "")
+                text = f"The worker process ended{doing} ({exit_text(event.exit_code)}); a new one starts."
+                hint = f"{cause} The report stays. Compile again to run it.".lstrip()
                 self.message.emit(Message("warning", text, hint, event.stderr_tail))
             return
         self._finish()
-        self.message.emit(died_message(event, request.source, was_up))
+        self.message.emit(died_message(event, was_up))
 
 
-def died_message(event: WorkerDied, source: str, was_up: bool) -> Message:
-    """What to say when the worker ended while it was to compile ``source``."""
+def died_message(event: WorkerDied, was_up: bool) -> Message:
+    """What to say when the worker ended while it was to compile a source."""
     if "No module named 'torch'" in event.stderr_tail:
         return Message(
             "error",
@@ -193,20 +194,11 @@ def died_message(event: WorkerDied, source: str, was_up: bool) -> Message:
         )
     return Message(
         "error",
-        f"The worker process ended while it compiled {source} ({exit_text(event.exit_code)}).",
-        "Nothing else is lost: the last report stays, and a new worker starts. Compile again, or see the details.",
+        f"The worker process ended while it {event.doing} ({exit_text(event.exit_code)}).",
+        f"{exit_cause(event.exit_code)} Nothing else is lost: the last report stays, and a new worker starts. "
+        "Compile again, or see the details.".lstrip(),
         event.stderr_tail,
     )
-
-
-def exit_text(code: int) -> str:
-    """An exit code as people say it: "signal SIGKILL", "exit code 1"."""
-    if code < 0:
-        try:
-            return f"signal {signal.Signals(-code).name}"
-        except ValueError:
-            return f"signal {-code}"
-    return f"exit code {code}"
 
 
 def shared_options(options: Mapping[str, str]) -> dict[str, str]:
