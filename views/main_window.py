@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -433,17 +434,14 @@ class MainWindow(QMainWindow):
         return by_name(name, system_is_dark()).sized(*self._system_text.size)
 
     def _apply_theme(self, theme: Theme) -> None:
+        """Other colours, in turns: of each part first, and then of what the stylesheet says of it."""
         self._theme = theme
-        apply_theme(application(), theme)
         parts = (self.toolbar, self.messages, self.progress, self.finder, self.meter, self.tabs, self.filters.bar)
-        for part in parts:
-            part.set_theme(theme)
-        if self.start_page.isVisible():
-            self.start_page.set_theme(theme)
-        else:
-            in_a_turn(self.start_page, lambda: self.start_page.set_theme(self._theme))
+        for part in (*parts, self.start_page):
+            in_a_turn(part, partial(part.set_theme, theme))
         if self._panels is not None:
             self.workspace.set_theme(theme)
+        apply_theme(application(), theme)
 
     # Qt events
 

@@ -51,7 +51,7 @@ def test_each_widget_is_restyled_once_in_turns_those_in_sight_first(window: Main
     hidden, there = panels.stages, set(app.allWidgets())
     restyled = Restyled(app)
     window.set_theme("dark")
-    assert not restyled.times, "all of it would take as long as two frames"
+    assert {*restyled.times} <= {*app.topLevelWidgets()}, "all of it would take as long as two frames"
     settle()
     app.removeEventFilter(restyled)
     assert all(restyled.times[label] == 1 for label in hidden.findChildren(QLabel))

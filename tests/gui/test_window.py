@@ -261,7 +261,7 @@ def test_messages_on_screen_follow_the_theme(make_window: MakeWindow, qtbot: QtB
     sign = window.messages.findChildren(QLabel)[0]
     before, text = sign.pixmap().toImage(), window.messages.findChild(Detail).viewport().grab().toImage()
     window.set_theme("dark")
-    assert sign.pixmap().toImage() != before
+    qtbot.waitUntil(lambda: sign.pixmap().toImage() != before)
     assert window.messages.findChild(Detail).viewport().grab().toImage() != text
 
 

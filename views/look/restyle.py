@@ -5,7 +5,7 @@ Qt alone restyles every widget as often as there are widgets around it, all in o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
@@ -18,6 +18,7 @@ from views.background.turns import in_a_turn
 _STYLED = Qt.WidgetAttribute.WA_WState_Polished  # once it has been shown, or was prepared for that
 _IN_A_TURN = 60  # widgets that are restyled in a few milliseconds
 _IN_SIGHT = 24  # of those that are in sight, which are arranged anew then
+_NESTED = 12  # widgets around each other
 
 
 def restyle(app: QApplication, sheet: str) -> None:
@@ -36,10 +37,11 @@ def restyle(app: QApplication, sheet: str) -> None:
     for widget in styled:
         widget.setAttribute(Qt.WidgetAttribute.WA_SetStyle, False)
     windows = [window for window in app.topLevelWidgets() if window.isVisible()]
-    _hold_layouts(windows, on=True)
-    for part, inside in _parts(windows, styled):
-        # a window that is held itself would be painted at the end only, for Qt takes it for due all along
-        part.setUpdatesEnabled(part.isWindow())
+    _hold_layouts(windows)
+    for window in windows:
+        _polish(window)  # it would arrange its docks then, by what the widgets in them ask for on the way
+    for part, inside in _parts(styled).items():
+        part.setUpdatesEnabled(False)
         for start in range(0, len(inside), _IN_SIGHT):
             in_a_turn(app, partial(_each, inside[start : start + _IN_SIGHT], _polish))
         in_a_turn(part, partial(part.setUpdatesEnabled, True))
@@ -47,7 +49,7 @@ def restyle(app: QApplication, sheet: str) -> None:
     for start in range(0, len(hidden), _IN_A_TURN):
         in_a_turn(app, partial(_each, hidden[start : start + _IN_A_TURN], _polish))
     if windows:
-        in_a_turn(app, partial(_hold_layouts, windows, on=False))
+        in_a_turn(app, partial(_release_layouts, app, windows))
 
 
 def arrange_again(app: QApplication) -> None:
@@ -57,28 +59,34 @@ def arrange_again(app: QApplication) -> None:
         in_a_turn(app, partial(_each, widgets[start : start + _IN_A_TURN], _arrange))
 
 
-def _parts(windows: Sequence[QWidget], styled: Sequence[QWidget]) -> Iterator[tuple[QWidget, list[QWidget]]]:
+def _parts(styled: Iterable[QWidget]) -> dict[QWidget, list[QWidget]]:
     """What stands side by side in windows, each with the widgets in sight inside it, itself among them."""
-    inside: dict[QWidget, list[QWidget]] = {}
+    found: dict[QWidget, list[QWidget]] = {}
     for widget in styled:
-        if widget.isVisible():
+        if widget.isVisible() and not widget.isWindow():
             part = widget
-            while not part.isWindow() and not (above := part.parentWidget()).isWindow():
+            while not (above := part.parentWidget()).isWindow():
                 part = above
-            inside.setdefault(part, []).append(widget)
-    for window in windows:  # first, for the parts are on it
-        if window in inside:
-            yield window, inside.pop(window)
-    yield from inside.items()
+            found.setdefault(part, []).append(widget)
+    return found
 
 
-def _hold_layouts(windows: Sequence[QWidget], *, on: bool) -> None:
+def _hold_layouts(windows: Iterable[QWidget]) -> None:
     """Docks stay as large as they are while what is in them asks for room that it will not need."""
     for window in windows:
+        if isinstance(window, QMainWindow):
+            window.layout().setEnabled(False)
+
+
+def _release_layouts(app: QApplication, windows: Sequence[QWidget], turns: int = _NESTED) -> None:
+    """Let docks be arranged again, once what was asked for last has reached the window: a widget more in each turn."""
+    if turns:
+        in_a_turn(app, partial(_release_layouts, app, windows, turns - 1))
+        return
+    for window in windows:
         if isValid(window) and isinstance(window, QMainWindow):
-            layout = window.layout()
-            layout.setEnabled(not on)
-            layout.activate()
+            window.layout().setEnabled(True)
+            window.layout().activate()
 
 
 def _each(widgets: Sequence[QWidget], call: Callable[[QWidget], None]) -> None:
