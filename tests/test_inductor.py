@@ -17,6 +17,7 @@ from torch._dynamo.utils import counters
 from torch._functorch import config as functorch_config
 from torch._inductor.graph import GraphLowering
 from torch._inductor.utils import fresh_cache
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.compiler import config as compiler_config
 
 from compiler import report as r
@@ -467,3 +468,18 @@ def test_every_target(name: str) -> None:
     assert not kernel.error
     assert "amdgcn" in kernel.irs if target.backend == "hip" else {"ptx", "sass"} <= set(kernel.irs)
     assert kernel.registers
+
+
+def test_ops_that_torch_has_to_run_to_know_their_shapes() -> None:
+    """There is no GPU to run them on: Inductor took no fake_quantize, nor anything else that has no rule."""
+    aten = torch.ops.aten
+    with fake_gpu(TARGET), FakeTensorMode():
+        x, scale = torch.empty(4, 8, device="cuda"), torch.ones(8, device="cuda")
+        zero = torch.zeros(8, dtype=torch.int32, device="cuda")
+        returned = [
+            *aten.fake_quantize_per_tensor_affine_cachemask(x, 0.1, 0, -128, 127),
+            *aten.fake_quantize_per_channel_affine_cachemask(x, scale, zero, 1, -128, 127),
+        ]
+    assert [tuple(value.shape) for value in returned] == [(4, 8)] * 4
+    assert [value.dtype for value in returned] == [torch.float32, torch.bool] * 2
+    assert {value.device for value in returned} == {torch.device("cuda", 0)}

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from compiler.patching import replaced
 from compiler.report import Target
-from compiler.retarget.device import answers_of, device_of
+from compiler.retarget.device import DEVICE, answers_of, device_of
+from compiler.retarget.graph import on_device
 from compiler.retarget.triton_kernels import triton_driver_of
+
+CPU = torch.device("cpu")
 
 # Modules with functions that remember an answer about the device.
 _REMEMBERING = (
@@ -54,6 +60,8 @@ def fake_gpu(target: Target) -> Iterator[None]:
         stack.enter_context(replaced(torch._inductor.utils, "get_gpu_dram_gbps", lambda: target.bandwidth_gbs))
         stack.enter_context(replaced(torch._inductor.utils, "get_device_tflops", lambda dtype: _tflops(dtype, target)))
         stack.enter_context(replaced(ConstantFolder, "run", _on_cpu(ConstantFolder.run)))
+        by_running = fake_tensor.run_fallback_kernel
+        stack.enter_context(replaced(fake_tensor, "run_fallback_kernel", _run_on_cpu(by_running)))
         stack.enter_context(_device_interface(target))
         stack.enter_context(triton_driver_of(target))
         _forget_answers()
@@ -76,6 +84,26 @@ class _CpuInstead(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args, kwargs = pytree.tree_map_only(torch.device, lambda device: torch.device("cpu"), (args, kwargs or {}))
         return func(*args, **kwargs)
+
+
+def _run_on_cpu(real: Callable[..., Any]) -> Callable[..., Any]:
+    """``real``, by which torch learns what an op returns that it has no rule for, running the op on the CPU."""
+
+    def call(mode: FakeTensorMode, func: Any, flat_args: Sequence[Any], *rest: Any) -> Any:
+        given = [on_device(x, CPU, mode) if is_on_gpu(x) else CPU if x == DEVICE else x for x in flat_args]
+        stood_for = {id(there): x for there, x in zip(given, flat_args, strict=True)}
+
+        def back(value: Any) -> Any:
+            if not isinstance(value, Tensor):
+                return value
+            return stood_for[id(value)] if id(value) in stood_for else on_device(value, DEVICE, mode)
+
+        return pytree.tree_map(back, real(mode, func, given, *rest))
+
+    def is_on_gpu(value: Any) -> bool:
+        return isinstance(value, Tensor) and value.device.type == DEVICE.type
+
+    return call
 
 
 def _tflops(dtype: torch.dtype, target: Target) -> float:
