@@ -198,6 +198,20 @@ def test_the_keys_of_a_very_narrow_plot_are_whole(qtbot: QtBot, layout: str) -> 
     assert busy.right() <= 258
 
 
+def test_each_mode_of_a_narrow_plot_is_named_where_it_begins(qtbot: QtBot) -> None:
+    record = RunRecord()
+    for mode in ("eager", "compiled", "graph", "inductor", "inductor-graph"):
+        record.add(mode, [1.0] * 500, [2.0] * 500)
+    chart = RunPlot(light())
+    chart.show_record(record, [])
+    qtbot.addWidget(chart)
+    chart.resize(360, 190)
+    names = [text for text, box in written(chart, 360, 190) if box.top() < 30 and not text.startswith(("CPU", "GPU"))]
+    names = [name for name in names if name not in ("µs", "ms")]
+    assert [name[:4] for name in names] == ["Eage", "Comp", "Grap", "Indu", "Indu"]
+    assert any(name.endswith("…") for name in names), "one that is cut leaves room for the next"
+
+
 def test_both_histograms_are_in_one_unit(qtbot: QtBot) -> None:
     record = RunRecord()
     record.add("compiled", [60_000.0 + i for i in range(300)], [200.0 + i for i in range(300)])

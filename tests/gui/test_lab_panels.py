@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QImage, QWheelEvent
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.memory_plan import live_bytes, plan_rows
-from compiler.report import BufferPlan, CudaGraph, Memory, MemoryOrder, Report, Stage, Trace, TraceEvent
+from compiler.report import BufferPlan, CudaGraph, GraphNodeKind, Memory, MemoryOrder, Report, Stage, Trace, TraceEvent
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 from tests.gui.conftest import MakeWindow, settle
@@ -168,6 +168,19 @@ def test_topology_nodes_join_the_selection_both_ways(qtbot: QtBot, report: Repor
     qtbot.waitUntil(lambda: view.viewport().rect().contains(view.rect_in_view(last).center().toPoint()))
     qtbot.keyClick(view, Qt.Key.Key_Left)
     assert view.chosen in nodes[last].dependencies
+
+
+def test_a_kernel_under_the_mouse_says_what_its_sizes_are(qtbot: QtBot, report: Report) -> None:
+    nodes = report.regions[0].cuda_graph.topology
+    place = next(i for i, node in enumerate(nodes) if node.kind is GraphNodeKind.KERNEL)
+    nodes[place].grid, nodes[place].block = [4, 72, 1], [64, 1, 1]
+    view = topology_view(qtbot, cuda_graph_panel(qtbot, report))
+    view.choose(place)
+    qtbot.waitUntil(lambda: view.viewport().rect().contains(view.rect_in_view(place).center().toPoint()))
+    qtbot.wait(250)  # it glides there
+    qtbot.mouseMove(view.viewport(), view.rect_in_view(place).center().toPoint())
+    assert "4×72 blocks of 64 threads" in QToolTip.text()
+    QToolTip.hideText()
 
 
 def test_only_where_there_is_another_path_is_one_critical(qtbot: QtBot, report: Report) -> None:

@@ -215,11 +215,14 @@ class Gantt(Chart):
         return Scale(*self._view, area.left() + _NAMES, max(area.right() - 10, area.left() + _NAMES + 10))
 
     def _paint_axis(self, painter: QPainter, x: Scale, area: QRectF, bottom: float) -> None:
-        """Lines at round times through all bands, and these times below ``bottom``."""
+        """Lines at round times through the lanes of all bands, and these times below ``bottom``."""
         for value in x.ticks(90.0):
             at = round(x.px(value)) + 0.5
             painter.setPen(QPen(mix(self.theme.surface, self.theme.muted, 0.16), 1.0))
-            painter.drawLine(QPointF(at, area.top() + HEAD), QPointF(at, bottom))
+            top = area.top() + HEAD
+            for band in self._bands:  # not through the sentences above them
+                painter.drawLine(QPointF(at, top), QPointF(at, top + ROW * len(band.lanes)))
+                top += band.height
         self._paint_times(painter, x, area.right(), bottom)
 
     def _paint_times(self, painter: QPainter, x: Scale, right: float, top: float) -> None:

@@ -317,9 +317,13 @@ class TopologyView(CanvasView):
         if place < 0:
             return ""
         node = self._scene.nodes[place]
-        time = f"\n{fmt.microseconds(node.measured_us)} (measured)" if node.measured_us is not None else ""
         name = node.name if len(node.name) < 120 else f"{node.name[:117]}…"
-        return f"{kind_title(node.kind)}: {name}{time}"
+        lines = [f"{kind_title(node.kind)}: {name}"]
+        if node.kind is GraphNodeKind.KERNEL and node.grid:
+            lines.append(f"{_times(node.grid)} blocks of {_times(node.block)} threads")
+        if node.measured_us is not None:
+            lines.append(f"{fmt.microseconds(node.measured_us)} (measured)")
+        return "\n".join(lines)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Everything."""
@@ -389,13 +393,13 @@ def outline(kind: GraphNodeKind, box: QRectF) -> QPainterPath:
 
 def _detail(node: GraphNode) -> str:
     if node.kind is GraphNodeKind.KERNEL and node.grid:
-        return "×".join(str(n) for n in _used(node.grid)) + " × " + "×".join(str(n) for n in _used(node.block))
+        return f"{_times(node.grid)} × {_times(node.block)}"
     return fmt.size(node.bytes) if node.bytes else ""
 
 
-def _used(sizes: list[int]) -> list[int]:
-    """Grid or block without the ones at its end."""
+def _times(sizes: list[int]) -> str:
+    """A grid or block without the ones at its end: "4×72"."""
     kept = list(sizes)
     while len(kept) > 1 and kept[-1] == 1:
         kept.pop()
-    return kept
+    return "×".join(map(str, kept))

@@ -31,6 +31,7 @@ _HEAD = 24.0  # titles and keys above the plots
 _NAMES = 15.0  # more where modes follow one another, or each has its own plot
 _NEAR = 9.0  # pixels around an outlier's mark that count as on it
 _BESIDE = 10.0  # pixels beside a plot into which a name may reach
+_GAP, _LEAST_NAME = 5.0, 34.0  # pixels between two names, and of one that is cut
 _OVER = 5.0  # pixels above a plot in which a curve that leaves it still is seen
 _LEAST_SPAN = 20
 _ENOUGH = 2000
@@ -231,12 +232,14 @@ class RunPlot(Chart):
         painter.setPen(self.theme.muted)
         metrics = QFontMetricsF(painter.font())
         free = box.left() - 1
-        for start, name in facet.marks:
+        ends = [*(x.px(start) for start, _ in facet.marks[1:]), box.right() + _BESIDE + _GAP]
+        for (start, name), end in zip(facet.marks, ends, strict=False):
             left = x.px(start)
             if box.right() > left >= free:
-                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, box.right() + _BESIDE - left)
+                room = max(end - _GAP - left, _LEAST_NAME)  # the next one's name is as good as this one's end
+                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, min(room, box.right() + _BESIDE - left))
                 painter.drawText(QPointF(left, box.top() - 7), shown)
-                free = left + metrics.horizontalAdvance(shown) + 5
+                free = left + metrics.horizontalAdvance(shown) + _GAP
 
     def _paint_outliers(self, painter: QPainter, facet: Facet, box: QRectF, x: Scale, y: Scale) -> None:
         """Dots, or arrows at the top where they lie above the axis; what would cover each other is marked once."""
