@@ -174,7 +174,8 @@ def test_a_kernel_under_the_mouse_says_what_its_sizes_are(qtbot: QtBot, report: 
     nodes = report.regions[0].cuda_graph.topology
     place = next(i for i, node in enumerate(nodes) if node.kind is GraphNodeKind.KERNEL)
     nodes[place].grid, nodes[place].block = [4, 72, 1], [64, 1, 1]
-    view = topology_view(qtbot, cuda_graph_panel(qtbot, report))
+    panel = cuda_graph_panel(qtbot, report)
+    view = topology_view(qtbot, panel)
     view.choose(place)
     qtbot.waitUntil(lambda: view.viewport().rect().contains(view.rect_in_view(place).center().toPoint()))
     qtbot.wait(250)  # it glides there
