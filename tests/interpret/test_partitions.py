@@ -9,15 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.backend import executable_of, launchers_of
+from compiler import backend
+from compiler.backend import Session, executable_of, fusescope, launchers_of
+from compiler.kernel_library import KernelLibrary
 from compiler.planning.partitions import refused_steps, split
 from compiler.report import SkipReason
 from compiler.runtime.capture import CaptureRefused
 from compiler.runtime.observe import Observer
 from compiler.runtime.partitioned import GraphSettings, PartitionedRegion
 from compiler.runtime.pool import GraphPool
-from tests.fake_graphs import FakeRecorder
-from tests.graphs import compiled
+from tests.fake_graphs import AddressRecording, FakeRecorder
+from tests.graphs import TARGET, compiled
 from tests.test_lanes import Log
 
 
@@ -175,3 +177,40 @@ def test_steps_that_never_let_themselves_be_captured_run_plainly(word: str) -> N
     graphed, _ = partitioned(model, x, weight, recorder=RefusesStep(word))
     for _ in range(10):
         check(graphed, model, [x, weight])
+
+
+def decoded(x: Tensor, keys: Tensor, values: Tensor, place: Tensor) -> list[Tensor]:
+    """A step of attention over a cache, with a part of its own before and after each of two refused steps."""
+    key = torch.tanh(x * 2).softmax(-1)
+    keys.index_copy_(1, place, key[:, None])
+    value = unsafe_double(key + keys.sum(1))
+    values.index_copy_(1, place, (value * 3)[:, None])
+    weights = unsafe_double((keys * key[:, None]).sum(-1).softmax(-1))
+    keys.mul_(0.5)
+    return [(weights[..., None] * values).sum(1).softmax(-1), keys[:, 1:]]
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "in one memory"])
+@pytest.mark.usefixtures("fresh_dynamo")
+def test_a_cache_that_moves_is_written_where_it_is(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_on_gpu", lambda region: True)
+    session = Session(TARGET, KernelLibrary(TARGET, binaries=False, texts=False))
+    session.graph_pool = GraphPool(FakeRecorder(AddressRecording))
+    regions: list[PartitionedRegion] = []
+    options = {"session": session, "cuda_graph": True, "on_graphed_region": regions.append}
+    call = torch.compile(decoded, backend=lambda graph, inputs: fusescope(graph, inputs, options=options))
+    memory = torch.randn(4, 2, 2, 5, 8)
+    caches = [tuple(one if shared else one.clone() for one in pair) for pair in memory]
+    expected = [tuple(one.clone() for one in pair) for pair in caches]
+    with torch.no_grad():
+        for number in (0, 0, 1, 2, 1, 0, 3):
+            x, place = torch.randn(2, 8), torch.tensor([number])
+            outputs = call(x, *caches[number], place)
+            torch.testing.assert_close(outputs, decoded(x, *expected[number], place))
+            torch.testing.assert_close(caches, expected)
+            assert outputs[1].data_ptr() == caches[number][0][:, 1:].data_ptr()
+            del outputs
+    (region,) = regions
+    assert [part.piece.captured for part in region._parts].count(False) == 2
+    assert region.replays >= (3 if shared else 9)
+    assert ("aliased_inputs" in [reason.rule for reason in region.facts().skip_reasons]) is shared
