@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +13,11 @@ torch = pytest.importorskip("torch")
 
 from compiler.report import SkipReason  # noqa: E402
 from compiler.runtime.capture import refusal  # noqa: E402
-from compiler.runtime.cuda_graph import MAX_CAPTURES  # noqa: E402
+from compiler.runtime.cuda_graph import MAX_CAPTURES, GraphedRegion  # noqa: E402
 from compiler.runtime.observe import NodeLog  # noqa: E402
+from compiler.runtime.pool import GraphPool  # noqa: E402
 from compiler.runtime.signature import signature  # noqa: E402
-from tests.fake_graphs import USES, affine, check, region  # noqa: E402
+from tests.fake_graphs import USES, FakeRecorder, affine, check, region  # noqa: E402
 
 
 def test_graphs_that_were_let_go_are_captured_again() -> None:
@@ -64,6 +67,40 @@ def test_the_least_recently_used_graph_is_dropped() -> None:
         check(graphed, affine, [x, weight])
     # b was the oldest when c came, so only b was captured twice.
     assert [tuple(recording.written[0].shape) for recording in recorder.recordings] == [(2,), (3,), (4,), (3,)]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_the_outputs_of_a_graph_that_was_dropped_are_let_go(held: bool) -> None:
+    graphed, recorder = region(affine, {1}, capacity=1)
+    weight = torch.randn(1)
+    outputs, alive = [], []
+    for size in (2, 3, 4, 5):
+        outputs = [*outputs, graphed([torch.randn(size), weight])] if held else []
+        graphed([torch.randn(size), weight])
+        alive.append(weakref.ref(recorder.recordings[-1].written[0]))
+        recorder.recordings.clear()
+    outputs.clear()
+    check(graphed, affine, [torch.randn(6), weight])
+    assert [one() for one in alive] == [None] * 4
+
+
+def test_a_region_may_call_another_one_of_its_pool() -> None:
+    """As a custom op does that calls what was compiled."""
+    pool = GraphPool(FakeRecorder())
+    inner = GraphedRegion(affine, frozenset({1}), pool=pool)
+    outer = GraphedRegion(lambda inputs: [inner(inputs)[0] * 2], frozenset({1}), pool=pool)
+    weight = torch.randn(4)
+    answers: list[Any] = []
+
+    def work() -> None:
+        for _ in range(4):
+            x = torch.randn(3, 4)
+            answers.append(torch.equal(outer([x, weight])[0], affine([x, weight])[0] * 2))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert answers == [True] * 4
 
 
 def test_inputs_that_never_settle_stop_being_captured() -> None:

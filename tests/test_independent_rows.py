@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,9 @@ from compiler.backend import Session, as_captured, boxed, fusescope, through_aot
 from compiler.errors import CompileError  # noqa: E402
 from compiler.kernel_library import KernelLibrary  # noqa: E402
 from compiler.passes.independent_rows import Batch, Dependent, Rows, batch_of  # noqa: E402
+from compiler.runtime import padded  # noqa: E402
 from compiler.runtime.pool import GraphPool  # noqa: E402
-from tests.fake_graphs import FakeRecorder  # noqa: E402
+from tests.fake_graphs import FakeRecorder, FakeStream  # noqa: E402
 from tests.graphs import TARGET  # noqa: E402
 
 WEIGHT = torch.randn(6, 6)
@@ -193,6 +195,61 @@ def test_where_padding_would_change_numbers_each_size_has_its_graph(monkeypatch:
     assert reason.node
     assert reason.source is not None
     assert reason.source.file == __file__
+
+
+def test_what_is_padded_for_one_call_lasts_until_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    call, _, recorder = graphed(monkeypatch, lambda x: x * 2 + 1, graph_buckets=[4])
+    with torch.no_grad():
+        for samples in (2, 3, 2):
+            call(torch.randn(samples, 6))
+        recording = recorder.recordings[-1]
+        run, mine, others = recording.run, torch.randn(3, 6), torch.randn(3, 6)
+        came: list[Tensor] = []
+        other = threading.Thread(target=torch.no_grad()(lambda: came.append(call(others).clone())))
+
+        def with_another_call(arguments: list[Any]) -> Any:
+            recording.run = run
+            other.start()
+            other.join(0.3)  # it waits for this call, or has overwritten what this one was to read
+            return run(arguments)
+
+        recording.run = with_another_call
+        result = call(mine).clone()
+        other.join()
+    torch.testing.assert_close(result, mine * 2 + 1)
+    torch.testing.assert_close(came, [others * 2 + 1])
+
+
+def test_what_is_padded_on_another_stream_waits_for_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    call, _, recorder = graphed(monkeypatch, lambda x: x * 2 + 1, graph_buckets=[4])
+    copyable, ordered = padded.copyable, []
+
+    def noting(tensor: Tensor) -> Tensor:
+        ordered.append(hasattr(recorder.current, "waited_for"))
+        return copyable(tensor)
+
+    monkeypatch.setattr(padded, "copyable", noting)
+    with torch.no_grad():
+        for _ in range(3):
+            call(torch.randn(3, 6))
+        ordered.clear()
+        recorder.current = FakeStream()
+        call(torch.randn(3, 6))
+    assert ordered
+    assert all(ordered)
+
+
+def test_what_the_caller_captures_is_not_padded(monkeypatch: pytest.MonkeyPatch) -> None:
+    call, regions, recorder = graphed(monkeypatch, lambda x: x * 2 + 1, graph_buckets=[4])
+    with torch.no_grad():
+        for samples in (2, 3):
+            call(torch.randn(samples, 6))
+        before = regions[-1].replays
+        recorder.capturing = True
+        x = torch.randn(3, 6)
+        torch.testing.assert_close(call(x), x * 2 + 1)
+    assert regions[-1].replays == before
+    assert regions[-1].facts().routes[-1].route != "copied"
 
 
 def test_buckets_are_sizes() -> None:

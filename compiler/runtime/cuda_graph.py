@@ -158,6 +158,7 @@ class GraphedRegion:
                     self._recorder.wait(graph.device)  # a graph must not be freed while the GPU runs it
             self._graphs.clear()
             self._use(None)
+            self._pool.tidy()
 
     def facts(self) -> CudaGraph:
         """The graph captured last, and every reason for which a call ran without one."""
@@ -315,6 +316,7 @@ class GraphedRegion:
         self._use(graph)
         if len(self._graphs) > self._capacity:
             self._graphs.popitem(last=False)
+        self._pool.tidy()
         self._pool.begin(graph.number, graph.outputs, device)
         with torch.no_grad():
             graph.copies.copy_back(inputs, self._mutated)

@@ -113,11 +113,13 @@ class OutputPlan:
         self._lasting = self._made(self._sources(lasting))
         self._storages = list(self._at)
         self._held_by = [*self._storages, *(storages[slot] for slot in lasting)]  # whose storage each count is for
+        # No method of its own: what is let go of is then freed at once, and with it the GPU's memory.
+        self._count_all = partial(_count, self._storages, self._lasting)
         # What the graph itself and this plan hold; everything outside that holds a tensor adds to it.
-        self._counts = self._count()
+        self._counts = self._count_all()
         # Most regions have one storage, and asking for that alone takes a fifth of the time.
         alone = len(self._held_by) == 1
-        self.count: Callable[[], Any] = partial(_use_count, self._storages[0]) if alone else self._count
+        self.count: Callable[[], Any] = partial(_use_count, self._storages[0]) if alone else self._count_all
         self.own_count = self.count()
         self._constants = [step.value for step in self.steps if isinstance(step, Constant)]
         self._input_views = [
@@ -193,16 +195,13 @@ class OutputPlan:
         """Bytes that are copied out at every call."""
         return sum(view.numel() * view.element_size() for _, views, _ in self._groups for view in views)
 
-    def _count(self) -> list[int]:
-        return [*map(_use_count, self._storages), *map(getrefcount, self._lasting)]
-
     def free(self) -> bool:
         """Whether nobody holds memory of the graph any more, so that it may run again."""
         return bool(self.count() == self.own_count)
 
     def _held(self) -> set[int]:
         """The storages that somebody holds."""
-        counts = zip(self._held_by, self._count(), self._counts, strict=True)
+        counts = zip(self._held_by, self._count_all(), self._counts, strict=True)
         return {storage for storage, now, own in counts if now != own}
 
     def pending(self) -> bool:
@@ -255,3 +254,8 @@ class OutputPlan:
         for slot in made.keys() - set(self._apart):
             owned[self._place[slot]] = made[slot]
         return [made[slot] for slot in self._apart]
+
+
+def _count(storages: Sequence[int], tensors: Sequence[Tensor]) -> list[int]:
+    """How often each is held."""
+    return [*map(_use_count, storages), *map(getrefcount, tensors)]

@@ -19,19 +19,21 @@ from compiler.report import CudaGraph
 from compiler.runtime.cuda_graph import GraphedRegion
 from compiler.runtime.flags import flags, flipped
 from compiler.runtime.outputs import reinterpret
+from compiler.runtime.pool import GraphPool
 from compiler.runtime.signature import copyable
 
 
 class PaddedRegion:
     """Calls a graphed region at sizes of ``buckets`` only; beyond the largest at the size that comes.
 
-    Inputs that have rows are copied at every call, into memory that stays for each bucket.
-
-    Not for several threads at once.
+    Inputs that have rows are copied at every call, into memory that stays for each bucket. What is copied for one call
+    lasts until it has been read: calls of several threads and streams follow one another.
     """
 
-    def __init__(self, graphed: GraphedRegion, batch: Batch, buckets: Sequence[int]) -> None:
+    def __init__(self, graphed: GraphedRegion, batch: Batch, buckets: Sequence[int], pool: GraphPool) -> None:
+        """``pool`` is the region's."""
         self._graphed = graphed
+        self._pool = pool
         self._batch = batch
         self._buckets = [size for size in sorted(set(buckets)) if batch.serves(size)]
         first = min(batch.inputs)
@@ -43,10 +45,15 @@ class PaddedRegion:
         """Run on ``inputs``; the outputs have as many samples as these."""
         samples = inputs[self._first].shape[self._dim]
         place = bisect.bisect_left(self._buckets, samples)
-        if place == len(self._buckets):
+        # A capture of the caller's would keep the address of memory that other calls write to.
+        if place == len(self._buckets) or self._pool.recorder.is_capturing():
             self._latest = None
             return self._graphed(inputs)
-        bucket = self._buckets[place]
+        with self._pool.lock:
+            self._pool.follow(inputs[self._first].device)
+            return self._at_bucket(inputs, samples, self._buckets[place])
+
+    def _at_bucket(self, inputs: list[Any], samples: int, bucket: int) -> list[Any]:
         self._latest = samples, bucket
         padded = self._padded(inputs, samples, bucket)
         results = list(self._graphed(padded))

@@ -229,7 +229,8 @@ class PartitionedRegion:
         try:
             if single is None:
                 raise Dependent("The region is in parts.")
-            self._padded = PaddedRegion(single, batch_of(self._region.graph), self.settings.buckets)
+            batch = batch_of(self._region.graph)
+            self._padded = PaddedRegion(single, batch, self.settings.buckets, self.settings.pool)
         except Dependent as error:
             frames = provenance_of(error.node).frames if error.node is not None else []
             op = f"{error.node.target}: " if error.node is not None else ""
@@ -324,6 +325,7 @@ class PartitionedRegion:
         self._refused[names.index(step)] = SkipReason(
             reason.rule, op + reason.detail, node.name if node is not None else "", frames[0] if frames else None
         )
+        graphed.release()  # of inputs for which the step could be captured
         self._cut()
 
 

@@ -157,7 +157,7 @@ class GraphPool:
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.recorder: Recorder = recorder or CudaRecorder()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # what a region calls may call another one
         self._captured = 0
         self.handed_out: dict[int, OutputPlan] = {}
         self.newest = 0
@@ -179,6 +179,10 @@ class GraphPool:
         """Somebody gets the outputs of the graph ``number``."""
         self.handed_out[number] = outputs
         self.newest = max(self.newest, number)
+
+    def tidy(self) -> None:
+        """Let go of outputs that nobody else holds and whose graphs may be gone, which no call would ask about."""
+        self.held_by(0)
 
     def held_by(self, number: int) -> list[OutputPlan]:
         """The outputs that keep the graph ``number`` from running: its own or later graphs', still held by someone."""

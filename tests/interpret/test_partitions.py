@@ -171,6 +171,28 @@ def test_a_step_that_a_capture_fails_at_is_taken_out() -> None:
     assert graphed.replays > 0
 
 
+def test_a_graph_that_a_refusal_takes_the_place_of_is_waited_for() -> None:
+    def function(x: Tensor, weight: Tensor) -> list[Tensor]:
+        return [torch.sort(torch.relu(x @ weight).softmax(-1)).values @ weight]
+
+    class Waits(RefusesStep):
+        waited = 0
+
+        def wait(self, device: torch.device) -> None:
+            self.waited += 1
+
+    recorder = Waits("none")
+    inputs = [[torch.randn(4, 8), torch.randn(8, 8)] for _ in range(2)]
+    graphed, _ = partitioned(function, *inputs[0], recorder=recorder)
+    check(graphed, function, inputs[0])
+    assert len(recorder.recordings) == 1
+    recorder.word = "sort"
+    for _ in range(3):
+        check(graphed, function, inputs[1])
+    assert recorder.waited == 1
+    assert len(graphed.graphs) == 1
+
+
 @pytest.mark.parametrize("word", ["mm", "group"])
 def test_steps_that_never_let_themselves_be_captured_run_plainly(word: str) -> None:
     x, weight = torch.randn(4, 8), torch.randn(8, 8)
