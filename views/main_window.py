@@ -35,6 +35,7 @@ from views.sessions.dropped import DroppedFiles, OpenInTurn
 from views.sessions.recent import RecentSources
 from views.sessions.showing import Indexes, Showing, Step
 from views.sessions.trace_import import TraceImport, is_trace
+from views.widgets.tab_order import follow, tab_stops
 from views.window.actions import build_menus
 from views.window.commands import commands_of, take_tour
 from views.window.dialogs import Dialogs
@@ -211,6 +212,7 @@ class MainWindow(QMainWindow):
 
     def _take_panels(self, made: ReportPanels) -> None:
         self._stack.addWidget(made.workspace.graph)
+        follow(tab_stops(made.workspace.docks.units)[-1], tab_stops(made.workspace.graph))
         made.workspace.graph.view_history_changed.connect(self._enable_view_actions)
         made.numerics.checked.connect(self._numerics_checked)
         self._enable_report_actions(self.shows_report)

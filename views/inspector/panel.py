@@ -18,6 +18,7 @@ from views.selection.index import RegionIndex
 from views.selection.selection import Selection
 from views.tables.units_table import swatch, unit_color
 from views.widgets.basic import ElidedLabel, as_panel, icon_button, label, recolor
+from views.widgets.tab_order import follow, tab_stops
 
 _NEXT_FRAME_MS = 12  # a selection is painted first, its facts with the frame after
 _HEAD_BUTTONS, _HEAD_NAME = 150, 140  # pixels of the head that buttons take, and that a name wants at most
@@ -174,6 +175,8 @@ class Inspector(QWidget):
             self._make_page()
         else:
             self._made.go_on()
+        if self._area.page is not None:
+            follow(self._area, tab_stops(self._area.page))
         self._is_due = self._made is not None and self._made.has_more
         if self._is_due:
             in_a_turn(self, self._turn)

@@ -21,6 +21,7 @@ from views.run.modes import mode_title
 from views.sessions.places import name_and_folder
 from views.widgets.basic import ElidedLabel, label, push_button
 from views.widgets.cards import Card, CardGrid
+from views.widgets.tab_order import follow
 
 _WIDTH = 1120
 _BEFORE_HEADING = 10  # pixels, beside the column's own
@@ -98,8 +99,8 @@ class StartPage(QScrollArea):
         column.addStretch(1)
         self.setWidget(page)
         self._titles = {f"example:{info.name}": info.title for info in gallery}
-        self._fill_gallery(gallery)
         self._fill_samples()
+        self._fill_gallery(gallery)
 
     def set_theme(self, theme: Theme) -> None:
         """Redraw icons in the theme's colours."""
@@ -114,15 +115,19 @@ class StartPage(QScrollArea):
             if widget := item.widget():
                 widget.deleteLater()
         self._recent_part.setVisible(bool(sources))
+        links = []
         for source in sources[:5]:
             name, folder = name_and_folder(source)
             row = QWidget()
             line = QHBoxLayout(row)
             line.setContentsMargins(0, 0, 0, 0)
             line.setSpacing(12)
-            line.addWidget(push_button(name, self._chooser(source), "link", tip=f"Open {source}"))
+            links.append(push_button(name, self._chooser(source), "link", tip=f"Open {source}"))
+            line.addWidget(links[-1])
             line.addWidget(ElidedLabel(folder, "muted"), 1)
             self._recent.addWidget(row)
+        if self.sample_grid.cards:
+            follow(self.sample_grid.cards[-1], links)
 
     def _hero(self) -> QHBoxLayout:
         row = QHBoxLayout()
