@@ -165,25 +165,42 @@ def _inputs(report: Report, region: Region) -> list[Check]:
     if region.kind == "backward":
         return []
     nodes = [n for n in region.nodes if n.kind is NodeKind.PLACEHOLDER and n.op == "input" and n.outputs]
-    read = _read_by_calls(region)
     follows = report.compiler == "fusescope"  # Inductor's graphs copy every input
+    written = _written(region) if follows else set()
+    read = _read_by_calls(region) | written
     followed = [node for node in nodes if follows and node.name not in read]
-    copied = [node for node in nodes if node not in followed]
     made = []
     if followed:
         detail = "Generated kernels alone read them, so where they move the graph is told the new address: no copy."
         made.append(Check(State.OK, _named(followed, region), detail, region=region.name, node=followed[0].name))
+    copied = [node for node in nodes if node not in followed and node.name not in written]
     if copied:
-        size = sum(info.bytes for node in copied for info in node.outputs)
-        bandwidth = report.target.bandwidth_gbs  # 0 where the target's rates are not known
-        us = 2 * size / (bandwidth * 1e3) if bandwidth else 0.0
-        time = f" (about {time_text(us)}, estimated)" if bandwidth else ""
         why = "Library calls read them: where" if follows else "Where"
-        detail = f"{why} they move between calls, {size_text(size)} are copied before each replay{time}."
-        state = State.COSTS if us >= 1.0 else State.OK
-        advice = "Write new data into the same tensors with copy_." if state is State.COSTS else ""
-        made.append(Check(state, _named(copied, region), detail, advice, region.name, copied[0].name))
+        detail = f"{why} they move between calls, {{}} are copied before each replay{{}}."
+        made.append(_copies(report, region, copied, detail, 1, "Write new data into the same tensors with copy_."))
+    changed = [node for node in nodes if node.name in written]
+    if changed:
+        detail = "The model writes to them: where they move between calls, {} are copied before each replay and back{}."
+        made.append(_copies(report, region, changed, detail, 2, _ADVICE["mutated_input"]))
     return made
+
+
+def _copies(report: Report, region: Region, nodes: list[Node], detail: str, times: int, advice: str) -> Check:
+    """What it costs to copy the nodes so many times; ``detail`` has places for the size and the time."""
+    size = sum(info.bytes for node in nodes for info in node.outputs)
+    bandwidth = report.target.bandwidth_gbs  # 0 where the target's rates are not known
+    us = 2 * times * size / (bandwidth * 1e3) if bandwidth else 0.0
+    about = f"about {time_text(us)}" if us >= 0.1 else "less than 0.1 µs"
+    text = detail.format(size_text(size), f" ({about}, estimated)" if bandwidth else "")
+    state = State.COSTS if us >= 1.0 else State.OK
+    return Check(state, _named(nodes, region), text, advice if us >= 1.0 else "", region.name, nodes[0].name)
+
+
+def _written(region: Region) -> set[str]:
+    """Nodes whose memory another one writes to: calls that do so end in an underscore, and begin with what they
+    write to."""
+    calls = [node for node in region.nodes if node.inputs and node.kind is NodeKind.CALL]
+    return {node.inputs[0] for node in calls if node.op.rpartition(".")[0].endswith("_")}
 
 
 def _named(nodes: list[Node], region: Region) -> str:

@@ -6,7 +6,17 @@ import msgspec
 import pytest
 
 from app.capture_check import State, capture_checks
-from compiler.report import CudaGraph, ExternReason, GraphBreak, Percentiles, Report, SkipReason, SourceLine
+from compiler.report import (
+    CudaGraph,
+    ExternReason,
+    GraphBreak,
+    Node,
+    NodeKind,
+    Percentiles,
+    Report,
+    SkipReason,
+    SourceLine,
+)
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
 
@@ -77,6 +87,21 @@ def test_inputs_that_kernels_alone_read_are_followed(report: Report) -> None:
     (check,) = [check for check in capture_checks(report) if check.title.startswith("Inputs of region_0")]
     assert (check.state, check.node) == (State.OK, "input_ids")
     assert "no copy" in check.detail
+
+
+@pytest.mark.parametrize("size", [1 << 10, 1 << 30])
+def test_inputs_that_are_written_to_are_copied_and_back(report: Report, size: int) -> None:
+    region = report.regions[0]
+    tokens = region.nodes[0]
+    tokens.outputs = [msgspec.structs.replace(tokens.outputs[0], bytes=size)]
+    region.nodes.append(Node("copy_", NodeKind.CALL, "aten.copy_.default", [tokens.name, region.nodes[-1].name]))
+    (check,) = [check for check in capture_checks(report) if check.title.startswith("Inputs of region_0")]
+    assert "are copied before each replay and back (" in check.detail
+    if size == 1 << 30:
+        assert "1.07 GB" in check.detail
+        assert "1.28 ms" in check.detail, "each way reads and writes it, at 3,352 GB/s"
+        assert check.state is State.COSTS
+        assert "Return the new value" in check.advice
 
 
 def test_what_was_measured_says_what_capture_is_worth() -> None:
