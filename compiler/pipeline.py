@@ -218,7 +218,7 @@ def run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bo
                 t.float().mean() for t in pytree.tree_leaves(outputs) if isinstance(t, torch.Tensor) and t.requires_grad
             ]
             if losses:
-                torch.stack(losses).sum().backward()
+                _backward(torch.stack(losses).sum())
     except torch._subclasses.fake_tensor.DataDependentOutputException as error:
         raise CompileError(
             f"The model decides by a tensor's value ({error.func}), and it has none on the meta device",
@@ -236,6 +236,16 @@ def run_once(compiled: Callable[..., Any], inputs: tuple[Any, ...], training: bo
             raise inner from error
         hint = "This looks like a fault of the compiler; the other one may take the model."
         raise CompileError(sentence(inner), stage="capture", hint=hint) from error
+
+
+def _backward(loss: Any) -> None:
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        if "backward through the graph a second time" not in str(error):
+            raise
+        hint = "Return the loss and leave the backward out: in training, that of the outputs' mean is run for you."
+        raise CompileError("The model runs a backward itself", stage="capture", hint=hint) from error
 
 
 def fusescope_report(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
 from app.cli import run, show
+from app.cli.model_code import run_model_code
 from app.cli.parser import build_parser
 from app.places import PlaceError, check_place, replaced, write_text
 from app.session import save_session
@@ -244,9 +247,37 @@ class TestModels:
             raise ValueError("by itself")
 
         with pytest.raises(SourceError, match="raised ValueError: by itself"):
-            work_on(LoadedSource(broken, (1,), "broken", False, {}), lambda: 1 // 0)
+            work_on(LoadedSource(broken, (1,), "broken", False, {}), False, lambda: 1 // 0)
         with pytest.raises(ZeroDivisionError):
-            work_on(LoadedSource(lambda x: x, (1,), "sound", False, {}), lambda: 1 // 0)
+            work_on(LoadedSource(lambda x: x, (1,), "sound", False, {}), False, lambda: 1 // 0)
+
+    def test_a_step_with_a_backward_of_its_own_is_told_of_training(self) -> None:
+        import torch
+
+        from compiler.errors import CompileError
+        from compiler.pipeline import run_once
+
+        weight = torch.ones(3, requires_grad=True)
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            loss = (x * weight).exp().sum()
+            loss.backward()
+            return loss
+
+        loaded = LoadedSource(step, (torch.ones(3),), "step", False, {})
+        with pytest.raises(SourceError) as caught:
+            work_on(loaded, False, lambda: run_once(step, loaded.inputs, False))
+        assert "--train" in caught.value.hint
+        with pytest.raises(CompileError, match="runs a backward itself"):
+            work_on(loaded, True, lambda: run_once(step, loaded.inputs, True))
+
+    def test_what_dynamo_warns_of_is_left_to_the_sentence(self, recwarn: pytest.WarningsRecorder) -> None:
+        def work() -> None:
+            warnings.warn("Dynamo does not know how to trace the builtin `sys.exit.`\nIf it is …", stacklevel=1)
+            warnings.warn("the model's own", stacklevel=1)
+
+        run_model_code(work, argparse.Namespace(debug=False, doing=lambda text: None), "loaded it")
+        assert [str(warning.message) for warning in recwarn] == ["the model's own"]
 
     def test_numerics_knows_its_options(self, capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ("numerics", "example:softmax", "--target", "h100", "--option", "row=4")

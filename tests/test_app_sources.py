@@ -188,6 +188,11 @@ class TestPython:
         error = fault(write("on_cuda.py", f"def on_cuda():\n    {body}\n"))
         assert error.hint.startswith("Make the model and its inputs on the CPU")
 
+    def test_a_model_that_memory_does_not_hold(self, write: Write) -> None:
+        error = fault(write("large.py", "import torch\n\ndef large():\n    return torch.empty(2**60)\n"))
+        assert "large.py:4 raised RuntimeError: " in error.message
+        assert error.hint.startswith("Make it under torch.device('meta')")
+
     def test_sys_exit(self, write: Write) -> None:
         path = write("leaves.py", "import sys\n\ndef leaves():\n    sys.exit(3)\n")
         assert fault(path).message == f"{path}:4 called sys.exit(3)."
@@ -202,6 +207,7 @@ class TestPython:
             ("(torch.relu,)", "returned 1 value instead of two"),
             ("(torch.jit.script(torch.nn.ReLU()), (torch.ones(2),))", "returned a program of torch.jit,"),
             ("(torch.ones(2), (torch.ones(2),))", "returned a Tensor where the model should be"),
+            ("(torch.nn.Linear, (2, 2))", "returned the class Linear where the model should be"),
             ("(torch.relu, {3: torch.ones(2)})", "returned keyword inputs that are no dict of names"),
             ("(torch.relu, (), torch.ones(2))", "returned keyword inputs that are no dict of names"),
             ("(torch.relu, 3)", "returned example inputs of type int"),

@@ -54,7 +54,7 @@ def test_an_op_that_fails_on_shapes_says_so_itself(compiler: str) -> None:
 def test_a_model_that_fails_by_itself_is_told_as_such(compiler: str) -> None:
     loaded = LoadedSource(nn.Linear(4, 4), (torch.ones(3, 5),), "wide", False, {}, {})
     with pytest.raises(SourceError, match="cannot be multiplied"):
-        work_on(loaded, lambda: compiled(loaded.model, *loaded.inputs, compiler=compiler))
+        work_on(loaded, False, lambda: compiled(loaded.model, *loaded.inputs, compiler=compiler))
 
 
 @both

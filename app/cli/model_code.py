@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from types import MappingProxyType
@@ -34,9 +35,11 @@ _TOLD_TWICE = (
 _OURS_TO_SAY: Mapping[str, str] = MappingProxyType(
     {
         "torch._dynamo.variables.tensor": "Graph break from `Tensor.item()`",
+        "torch._dynamo.utils": "Encountered exception",
         "torch._inductor.utils": "on error, temporary cache dir kept at",
     }
 )
+_OURS_TO_SAY_OF_BUILTINS = "\n?Dynamo does not know how to trace the builtin"
 
 
 def run_model_code(work: Callable[[], T], options: argparse.Namespace, what: str) -> T:
@@ -99,7 +102,9 @@ def _told_once() -> Iterator[None]:
     for logger in loggers:
         logger.addFilter(told_by_torch_alone)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", _OURS_TO_SAY_OF_BUILTINS)
+            yield
     finally:
         for logger in loggers:
             logger.removeFilter(told_by_torch_alone)

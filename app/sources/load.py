@@ -96,6 +96,8 @@ def check_returned(place: str, returned: object) -> tuple[Callable[..., Any], tu
         values = f"{len(returned)} value{'' if len(returned) == 1 else 's'}"
         raise SourceError(f"{place} returned {values} instead of two.", _EXPECTED)
     model, inputs, *rest = returned
+    if isinstance(model, type):
+        raise SourceError(f"{place} returned the class {model.__name__} where the model should be.", _EXPECTED)
     if not callable(model):
         raise SourceError(f"{place} returned {_a(model)} where the model should be.", _EXPECTED)
     if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):

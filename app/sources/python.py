@@ -188,8 +188,11 @@ def _run(call: Callable[[], object], file: Path, place: str) -> object:
         hint = "Run the file with python itself to debug it."
         if any(words in sentence(error) for words in _NO_GPU):
             hint = "Make the model and its inputs on the CPU: where there is a GPU, they are moved to it."
+        if isinstance(error, MemoryError) or _NO_MEMORY in sentence(error):
+            hint = "Make it under torch.device('meta'): then it is compiled by its shapes, for a target by name."
         raise users_fault(error, [str(file)], place, hint) from error
 
 
+_NO_MEMORY = "can't allocate memory"
 # What torch says where a tensor is made on a GPU and there is none.
 _NO_GPU = ("Torch not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")

@@ -48,7 +48,8 @@ def minify_source(
     loaded = load_source(spec, allow_unsafe=allow_unsafe, device="cuda" if on_gpu else "cpu")
     model, inputs = to_gpu(loaded.model, tuple(loaded.inputs)) if on_gpu else (loaded.model, tuple(loaded.inputs))
     check = differs(target) if accuracy else crashes(target)
-    found = work_on(loaded, lambda: minify_model(model, inputs, check, training=training or loaded.training))
+    training = training or loaded.training
+    found = work_on(loaded, training, lambda: minify_model(model, inputs, check, training=training))
     if found is None:
         return None
     command = "verify" if accuracy else "compile"

@@ -40,6 +40,7 @@ def numerics_of(request: CheckNumerics) -> Numerics:
     check_options("fusescope", loaded)
     return work_on(
         loaded,
+        request.training or loaded.training,
         lambda: check_numerics(
             loaded.model,
             loaded.inputs,

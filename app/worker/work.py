@@ -56,6 +56,7 @@ def compile_source(request: Compile, on_stage: Callable[[StageEvent], None]) -> 
     on_stage(StageEvent(LOAD_STAGE, "", 0.0, load_ms))
     compilation = work_on(
         loaded,
+        request.training or loaded.training,
         lambda: compile_model(
             loaded.model,
             loaded.inputs,
@@ -99,6 +100,7 @@ def verify_source(request: Verify) -> list[KernelCheck]:
     check_options("fusescope", loaded)
     return work_on(
         loaded,
+        request.training or loaded.training,
         lambda: verify_model(
             loaded.model,
             loaded.inputs,
