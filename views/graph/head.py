@@ -44,8 +44,8 @@ class GraphHead(QFrame):
         self.groupings.activated.connect(lambda _: self.grouping_chosen.emit(self.grouping))
         row.addWidget(self.groupings)
         self._boxes = [
-            icon_button("expand", "Open all boxes, one of each stack ([)", self.open_wanted.emit, theme),
-            icon_button("columns", "Close all boxes (])", self.close_wanted.emit, theme),
+            icon_button("unfold", "Open all boxes, one of each stack ([)", self.open_wanted.emit, theme),
+            icon_button("fold", "Close all boxes (])", self.close_wanted.emit, theme),
         ]
         self.overlays = _choice("Colour the graph by", "Colour the graph by", OVERLAYS)
         self.overlays.activated.connect(lambda _: self.overlay_chosen.emit(self.overlay))
