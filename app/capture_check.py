@@ -88,6 +88,8 @@ def _joined(found: list[Check]) -> list[Check]:
     for check, names in regions.items():
         if len(names) == 1:
             made.append(replace(check, region=names[0]))
+        elif not any(names):  # a line that breaks the graph whenever it is reached is in no region
+            made.append(replace(check, detail=f"{check.detail} It was reached {len(names)} times."))
         else:
             more = f" and {len(names) - 4} more" if len(names) > 4 else ""
             made.append(replace(check, detail=f"{check.detail} In {', '.join(names[:4])}{more}.", region=names[0]))

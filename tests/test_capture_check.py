@@ -116,6 +116,12 @@ def test_what_was_measured_says_what_capture_is_worth() -> None:
     assert "done after 959 µs" in worth.detail
 
 
+def test_a_line_that_breaks_the_graph_again_and_again_is_told_once(report: Report) -> None:
+    report.graph_breaks = [GraphBreak("Tensor.item()", SourceLine("model.py", 7))] * 3
+    (check,) = [check for check in capture_checks(report) if check.title.startswith("Graph break")]
+    assert check.detail.endswith("a graph of its own. It was reached 3 times.")
+
+
 def test_what_holds_of_several_regions_is_told_once_and_of_which() -> None:
     report = transformer_report(60, training=True)
     for region in report.regions:

@@ -212,6 +212,18 @@ def test_each_mode_of_a_narrow_plot_is_named_where_it_begins(qtbot: QtBot) -> No
     assert any(name.endswith("…") for name in names), "one that is cut leaves room for the next"
 
 
+def test_modes_that_change_often_have_some_whole_names(qtbot: QtBot) -> None:
+    record = RunRecord()
+    for _ in range(5):
+        for mode in ("compiled", "graph"):
+            record.add(mode, [1.0] * 60, [2.0] * 60)
+    chart = RunPlot(light())
+    chart.show_record(record, [])
+    qtbot.addWidget(chart)
+    names = [text for text, _ in written(chart, 360, 190)]
+    assert names.count("Compiled") > 3, "what is cut to three letters names nothing"
+
+
 def test_both_histograms_are_in_one_unit(qtbot: QtBot) -> None:
     record = RunRecord()
     record.add("compiled", [60_000.0 + i for i in range(300)], [200.0 + i for i in range(300)])

@@ -31,7 +31,7 @@ _HEAD = 24.0  # titles and keys above the plots
 _NAMES = 15.0  # more where modes follow one another, or each has its own plot
 _NEAR = 9.0  # pixels around an outlier's mark that count as on it
 _BESIDE = 10.0  # pixels beside a plot into which a name may reach
-_GAP, _LEAST_NAME = 5.0, 34.0  # pixels between two names, and of one that is cut
+_GAP, _LEAST_NAME = 5.0, 40.0  # pixels between two names, and of one that is cut
 _OVER = 5.0  # pixels above a plot in which a curve that leaves it still is seen
 _LEAST_SPAN = 20
 _ENOUGH = 2000
@@ -236,8 +236,9 @@ class RunPlot(Chart):
         for (start, name), end in zip(facet.marks, ends, strict=False):
             left = x.px(start)
             if box.right() > left >= free:
-                room = max(end - _GAP - left, _LEAST_NAME)  # the next one's name is as good as this one's end
-                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, min(room, box.right() + _BESIDE - left))
+                room = end - _GAP - left  # the next one's name is as good as this one's end, but for a stump
+                room = min(room if room >= _LEAST_NAME else box.right(), box.right() + _BESIDE - left)
+                shown = metrics.elidedText(name, Qt.TextElideMode.ElideRight, room)
                 painter.drawText(QPointF(left, box.top() - 7), shown)
                 free = left + metrics.horizontalAdvance(shown) + _GAP
 

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QWidget
 
 def tab_stops(widget: QWidget) -> list[QWidget]:
     """Where Tab stops in a widget, itself first, in the order in which they were put into it."""
-    return [one for one in (widget, *widget.findChildren(QWidget)) if one.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    within = [one for one in (widget, *widget.findChildren(QWidget)) if one.window() is widget.window()]  # no pop-ups
+    return [one for one in within if one.focusPolicy() & Qt.FocusPolicy.TabFocus]
 
 
 def follow(first: QWidget, others: Iterable[QWidget]) -> None:
