@@ -58,7 +58,7 @@ def draw(session: Session, picture: Picture, folder: Path) -> None:
     if picture.select:
         window.workspace.select_unit(picture.select)
     window.workspace.inspector.make_all()
-    settle(1.0)
+    settle(3.0)  # until the minimap has made way
     save(in_few_colors(window.grab().toImage()), folder / f"{picture.name}.png")
     window.session.discard_changes()
     window.close()
