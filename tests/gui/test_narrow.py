@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from tests.fake_reports import transformer_report
 from tests.fake_runs import lab_report
-from tests.gui.conftest import MakeWindow, is_seen, open_laid_out
+from tests.gui.conftest import MakeWindow, is_seen, open_laid_out, settle
 from views.inspector.table import Table
 from views.widgets.basic import Paragraph
 from views.widgets.segments import Segments
@@ -138,3 +138,15 @@ def test_a_small_window_ends_where_its_inspector_does(make_window: MakeWindow, q
         QApplication.processEvents()
         assert dock.geometry().right() < 1024, grouping
         assert dock.width() > 240
+
+
+def test_panels_do_not_reach_over_the_inspector_of_a_window_made_small(make_window: MakeWindow, qtbot: QtBot) -> None:
+    window = make_window(worker=False)
+    window.resize(1400, 900)
+    open_laid_out(qtbot, window, lab_report(60))
+    docks = window.workspace.docks
+    for width, height in ((1280, 800), (1024, 700), (1002, 530)):
+        window.resize(width, height)
+        settle()
+        assert not docks.panels.geometry().intersects(docks.inspector.geometry()), width
+        assert docks.inspector.geometry().right() < window.width()

@@ -93,7 +93,7 @@ class CompileControl(QObject):
         self._finish()
         self._bridge.cancel()
         self.cancelled.emit()
-        self.message.emit(Message("info", "The compilation was cancelled.", "The last report stays."))
+        self.message.emit(Message("info", "The compilation was cancelled.", "What is on screen stays."))
 
     def _may_run(self, path: Path) -> bool:
         """Consent to run the code in ``path``, asked once for each state of the file."""
@@ -195,7 +195,7 @@ def died_message(event: WorkerDied, was_up: bool) -> Message:
     return Message(
         "error",
         f"The worker process ended while it {event.doing} ({exit_text(event.exit_code)}).",
-        f"{exit_cause(event.exit_code)} Nothing else is lost: the last report stays, and a new worker starts. "
+        f"{exit_cause(event.exit_code)} Nothing else is lost: what is on screen stays, and a new worker starts. "
         "Compile again, or see the details.".lstrip(),
         event.stderr_tail,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import msgspec
-from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Qt, QTimer
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QWidget
 
 from views.background.turns import Turns
@@ -29,6 +29,35 @@ class Arrangement(msgspec.Struct):
     state: bytes
     window: tuple[int, int]
     docks: dict[str, tuple[int, int]]
+
+
+class _Apart(QObject):
+    """Keeps the panels from reaching over the inspector: what a window lacks Qt takes from the graph alone."""
+
+    def __init__(self, window: QMainWindow, inspector: QDockWidget, panels: QDockWidget) -> None:
+        super().__init__(window)
+        self._window, self._inspector, self._panels = window, inspector, panels
+        self._is_due = False
+        for dock in (inspector, panels):
+            dock.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Either has another size: look once, when both have."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and not self._is_due:
+            self._is_due = True
+            QTimer.singleShot(0, self, self._look)
+        return super().eventFilter(watched, event)
+
+    def _look(self) -> None:
+        self._is_due = False
+        inspector, panels = self._inspector, self._panels
+        if inspector.isFloating() or panels.isFloating() or not (inspector.isVisible() and panels.isVisible()):
+            return
+        both = inspector.geometry().intersected(panels.geometry())
+        least = inspector.minimumSizeHint().width()
+        if not both.isEmpty() and inspector.width() > least:
+            wanted = max(inspector.width() - both.width() - _BETWEEN, least)
+            self._window.resizeDocks([inspector], [wanted], Qt.Orientation.Horizontal)
 
 
 class Docks:
@@ -57,6 +86,7 @@ class Docks:
         row.addWidget(hide)
         panels.rail.set_corner(corner)
         self._small_height = 0
+        _Apart(window, self.inspector, self.panels)
         window.setCorner(Qt.Corner.BottomRightCorner, _AREAS.RightDockWidgetArea)
         window.setCorner(Qt.Corner.BottomLeftCorner, _AREAS.BottomDockWidgetArea)
         window.setDockOptions(
