@@ -19,7 +19,7 @@ from compiler.collectives import has_collectives
 from compiler.dynamo.hooks_guard import is_all_of_a_frame, leave_out_hooks_guard
 from compiler.dynamo.messages import DynamoFacts
 from compiler.dynamo.ranges import leave_out_profiler_ranges
-from compiler.dynamo.static_inputs import aot_metadata, mark_static_inputs
+from compiler.dynamo.static_inputs import aot_metadata, made_by_forward, mark_static_inputs, mark_views_of_inputs
 from compiler.dynamo.without_values import by_shape
 from compiler.errors import CompileError
 from compiler.fallback import eager_region
@@ -159,6 +159,7 @@ def through_aot(
     def partition(joint: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         cut = min_cut_rematerialization_partition(_seeded(options, joint), *args, **kwargs)
         halves = fill_in(cut[0]), fill_in(cut[1])
+        mark_views_of_inputs(*halves)
         if moved is not None:  # AOTAutograd looks at the CPU's halves
             mark_donated_between(*halves, kwargs["num_fwd_outputs"])
         return halves
@@ -305,9 +306,7 @@ def _graphed(
     static = facts.static
     captures_collectives = session.options.graph_collectives and has_collectives(region.steps)
     if region.kind == "backward" and not captures_collectives:
-        # What the forward made and saved stays where its graph left it; of its inputs only those that were static do.
-        names = [node.name for node in region.graph.graph.nodes if node.op == "placeholder"]
-        static |= {index for index, name in enumerate(names) if not name.startswith(("tangents", "primals"))}
+        static |= made_by_forward(region.graph)
     graphed = PartitionedRegion(
         region,
         run,

@@ -72,6 +72,7 @@ class AddressRecording(FakeRecording):
     def __init__(self, run: Callable[[list[Any]], Sequence[Any]], arguments: list[Any], patchable: bool) -> None:
         super().__init__(run, arguments, patchable)
         given = {value.untyped_storage().data_ptr() for value in arguments if isinstance(value, torch.Tensor)}
+        self._places = {id(value): place for place, value in enumerate(arguments)}  # two may be at one address
         self.arguments = [_at_its_address(value) for value in arguments]
         self.written = [
             value if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() not in given else None
@@ -79,8 +80,7 @@ class AddressRecording(FakeRecording):
         ]
 
     def movable(self, use: InputUse, tensor: Any, others: Sequence[Any]) -> int | None:
-        addresses = [value.data_ptr() if isinstance(value, torch.Tensor) else 0 for value in self.arguments]
-        return addresses.index(tensor.data_ptr()) if tensor.numel() else None
+        return self._places[id(tensor)] if tensor.numel() else None
 
     def move(self, inputs: Sequence[tuple[int, Any]]) -> bool:
         return super().move([(index, _at_its_address(tensor)) for index, tensor in inputs])

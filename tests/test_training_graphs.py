@@ -114,15 +114,16 @@ def test_who_holds_outputs_gets_copies_and_every_region_is_replayed_again(
         assert [one.captures for one in facts] == [1] * len(regions)
 
 
-@pytest.mark.parametrize("kind", [Breaks, Squashes])
+@pytest.mark.parametrize(("kind", "size"), [(Breaks, (4, 6)), (Squashes, (4, 6)), (Squashes, (2, 3, 6))])
 def test_batches_that_are_elsewhere_at_every_step_are_followed_by_the_backward_too(
-    graphed: tuple[Any, list[PartitionedRegion]], kind: type[nn.Module]
+    graphed: tuple[Any, list[PartitionedRegion]], kind: type[nn.Module], size: tuple[int, ...]
 ) -> None:
+    """Of the last one the backward gets a view as rows, as every linear layer saves it."""
     own, regions = graphed
     model = kind()
     twin = copy.deepcopy(model)
     compiled = torch.compile(model, backend=own)
-    batches = [torch.randn(4, 6) for _ in range(2 * MAX_MOVES)]
+    batches = [torch.randn(size) for _ in range(2 * MAX_MOVES)]
     for x in batches:
         for call, parameters in ((compiled, model), (twin, twin)):
             parameters.zero_grad(set_to_none=True)

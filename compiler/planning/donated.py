@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from compiler.dynamo.static_inputs import aot_metadata
+from compiler.dynamo.static_inputs import aot_metadata, storage_of
 
 _MARK = "fusescope_donated"  # in the meta of a placeholder
 
@@ -25,10 +25,10 @@ def mark_donated_inputs(graph: torch.fx.GraphModule) -> None:
     metadata = aot_metadata()
     positions = getattr(metadata, "bw_donated_idxs", None) or []
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-    holders = Counter(_storage(node) for node in placeholders)
+    holders = Counter(storage_of(node) for node in placeholders)
     for position in positions:
         node = placeholders[position]
-        storage = _storage(node)
+        storage = storage_of(node)
         if storage is not None and holders[storage] == 1 and not _is_given(node):
             node.meta[_MARK] = True
 
@@ -42,11 +42,11 @@ def mark_donated_between(forward: torch.fx.GraphModule, backward: torch.fx.Graph
         return
     given = forward.graph.find_nodes(op="placeholder")
     results = [*_outputs(forward)[:returned], *_outputs(backward)]
-    seen = {_storage(node) for node in (*given, *results) if isinstance(node, torch.fx.Node)}
+    seen = {storage_of(node) for node in (*given, *results) if isinstance(node, torch.fx.Node)}
     placeholders = backward.graph.find_nodes(op="placeholder")
-    holders = Counter(_storage(node) for node in placeholders)
+    holders = Counter(storage_of(node) for node in placeholders)
     for node in placeholders:
-        storage = _storage(node)
+        storage = storage_of(node)
         if storage is not None and holders[storage] == 1 and storage not in seen and not _is_given(node):
             node.meta[_MARK] = True
 
@@ -65,10 +65,3 @@ def _outputs(graph: torch.fx.GraphModule) -> list[Any]:
     (output,) = graph.graph.find_nodes(op="output")
     results: Any = output.args[0]
     return list(results)
-
-
-def _storage(node: torch.fx.Node) -> Any:
-    value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
-        return None
-    return value.untyped_storage()._cdata
