@@ -56,6 +56,9 @@ def test_a_graph_that_is_called_again_is_on_the_target_and_its_launches_are_coun
     assert [kernel.language for kernel in report.kernels] == ["triton", "triton"]
     assert not any(kernel.error for kernel in report.kernels)
     assert sorted(kernel.launches for kernel in report.kernels) == [1, 3]
+    assert {call.detail for call in report.regions[0].extern_calls} == {
+        "a graph of its own (nested_compile_region), which this one calls"
+    }
 
 
 def counted(x: Tensor) -> tuple[Tensor, Tensor]:

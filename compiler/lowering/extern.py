@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from compiler import collectives
 from compiler.lowering.registry import rule_for
 from compiler.lowering.symbols import made_of_sizes
-from compiler.passes.own_kernels import KERNEL
+from compiler.passes.own_kernels import own_kernel_of
 from compiler.report import ExternReason
 
 SUPPORTED_DTYPES = frozenset(
@@ -86,8 +86,10 @@ def static_reason(node: torch.fx.Node, on_gpu: bool, backend: str = "") -> tuple
         return ExternReason.HOST_SYNC, "control flow: the CPU reads a condition at every call and chooses what runs"
     if getattr(node.target, "__name__", "") == "graphsafe_run_with_rng_state":
         return ExternReason.RANDOM, f"{node.args[0]} draws random numbers, and the backward the same once more"
-    if KERNEL in node.meta:
-        return ExternReason.NO_LOWERING, f"the model's own Triton kernel {node.meta[KERNEL]}"
+    if (kernel := own_kernel_of(node)) is not None:
+        return ExternReason.NO_LOWERING, f"the model's own Triton kernel {kernel}".rstrip()
+    if node.target is torch.ops.higher_order.invoke_subgraph:
+        return ExternReason.NO_LOWERING, "a graph of its own (nested_compile_region), which this one calls"
     if not isinstance(node.target, torch._ops.OpOverload):
         return ExternReason.NO_LOWERING, f"{getattr(node.target, '__name__', node.target)} is no ATen op"
     if node.target is torch.ops.aten._local_scalar_dense.default:

@@ -10,7 +10,11 @@ import operator
 from typing import Any
 
 import torch
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_functional
+from torch._higher_order_ops.triton_kernel_wrap import (
+    kernel_side_table,
+    triton_kernel_wrapper_functional,
+    triton_kernel_wrapper_mutation,
+)
 
 KERNEL = "fusescope_kernel"  # in the meta of a launch: the kernel's name
 
@@ -28,11 +32,25 @@ def with_own_kernels(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
         names: Any = node.kwargs["tensors_to_clone"]
         node.target = launch_of_own_kernel
         node.meta["val"] = tuple(node.meta["val"][name] for name in names)
-        kernel: Any = kernel_side_table.get_kernel(node.kwargs["kernel_idx"])
-        node.meta[KERNEL] = getattr(kernel, "__name__", "") or getattr(kernel.fn, "__name__", "")
+        node.meta[KERNEL] = _kernel_name(node)
         for reader in list(node.users):
             if reader.target is operator.getitem:
                 reader.args = (node, names.index(reader.args[1]))
     if launches:
         graph.recompile()
     return graph
+
+
+def own_kernel_of(node: torch.fx.Node) -> str | None:
+    """The name of the model's own Triton kernel that a node launches, "" where torch has forgotten it by now; None for
+    any other node."""
+    if node.target in (triton_kernel_wrapper_functional, triton_kernel_wrapper_mutation):
+        return _kernel_name(node)
+    name: str | None = node.meta.get(KERNEL)
+    return name
+
+
+def _kernel_name(launch: torch.fx.Node) -> str:
+    index: Any = launch.kwargs["kernel_idx"]
+    kernel: Any = kernel_side_table.id_to_kernel.get(index)  # torch._dynamo.reset() empties the table
+    return str(getattr(kernel, "__name__", "") or getattr(getattr(kernel, "fn", None), "__name__", ""))

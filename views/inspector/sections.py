@@ -206,7 +206,7 @@ def unit_page(index: RegionIndex, unit: Unit, focus: frozenset[str], theme: Them
     else:
         page.heading("Why this is extern")
         page.text(_why_extern(unit))
-        page.text(f"It runs {unit.op} of a library, so there is no generated source.", "muted")
+        page.text(f"It calls {unit.op}, so there is no generated source.", "muted")
     page.facts(_unit_facts(index, unit))
     if isinstance(unit, Group) and index.kernel_of(unit.name) is None:
         page.text("The report has no source for this group's kernel.", "muted")
