@@ -41,16 +41,18 @@ def test_a_branch_is_one_call_of_the_graph_around_it() -> None:
     assert all(re.search(rf"^{kernel.name} +- +- +- ", printed, re.M) for kernel in inner), "none is not zero"
 
 
-@torch.compiler.nested_compile_region
-def block(x: Tensor) -> Tensor:
+def summed(x: Tensor) -> Tensor:
     return (x.sin() * 2).sum(-1, keepdim=True) + x
+
+
+block = torch.compiler.nested_compile_region(summed)
 
 
 def test_a_graph_that_is_called_again_is_on_the_target_and_its_launches_are_counted() -> None:
     """The first call's results, and the operands as the model gave them, stayed on the CPU, and so did all after it."""
 
-    def step(x: Tensor) -> Tensor:
-        return block(block(block(x))) + 1
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        return block(block(x)) + 1, summed(x)
 
     report = compile_model(step, (torch.ones(8, 8),), source="s", target=TARGET, compiler="inductor").report
     assert [kernel.language for kernel in report.kernels] == ["triton", "triton"]

@@ -122,7 +122,7 @@ def _kernel(
         estimated_bytes=moved,
         estimated_flops=flops,
         estimated_us=estimate,
-        launches=len(launches) or called,
+        launches=max(len(launches), called),
         line_nodes=_line_nodes(kernel.source, launches),
         error=kernel.error,
         **told,
