@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 TITLE = "BERT-base"
-DESCRIPTION = "BERT-base: 12 post-norm encoder layers of width 768, with the pooler."
+DESCRIPTION = "12 post-norm encoder layers of width 768, with the pooler."
 TRAINING = False
 
 
