@@ -133,6 +133,25 @@ def test_batches_that_are_elsewhere_at_every_step_are_followed_by_the_backward_t
     assert [region.replays for region in regions] == [len(batches) - 1] * len(regions)
 
 
+def test_batches_that_are_saved_in_another_dtype_are_followed(graphed: tuple[Any, list[PartitionedRegion]]) -> None:
+    """As where positions are told by turning pairs of numbers, which then are complex ones."""
+    own, regions = graphed
+    turns = torch.randn(2, 3, dtype=torch.complex64, requires_grad=True)
+
+    def turned(x: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(x.view(4, 2, 3, 2))
+        return torch.view_as_real(pairs * turns).flatten(2)
+
+    compiled = torch.compile(turned, backend=own)
+    batches = [torch.randn(4, 2, 6) for _ in range(6)]
+    for x in batches:
+        (ours,), (theirs,) = (torch.autograd.grad(call(x).square().sum(), turns) for call in (compiled, turned))
+        torch.testing.assert_close(ours, theirs)
+        del ours
+    # The first move is what tells that a library call reads them.
+    assert [region.replays for region in regions] == [len(batches) - 2] * 2
+
+
 def accumulated(call: Any, batches: list[Tensor]) -> list[Tensor]:
     outputs = []
     for x in batches:
