@@ -46,30 +46,35 @@ def kernels_in(wrapper: str) -> dict[str, InductorKernel]:
 
 
 def launches_in(wrapper: str) -> list[str]:
-    """Names of the kernels that a wrapper launches, in order, with repeats. Those in the branches of a condition or in
-    a loop are left out: only a run knows how often they come."""
+    """Names of the kernels that a wrapper launches, in order, with repeats. Those that it launches in the branches of a
+    condition or in a loop, too, are left out: only a run knows how often they come."""
     tree = ast.parse(wrapper)
     functions = {f.name: f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)}
     in_cpp = {match[1] for match in _CPP_DEFINITION.finditer(wrapper)}
-    return list(_launched(functions["call"].body, functions, in_cpp)) if "call" in functions else []
+    found = list(_launched(functions["call"].body, functions, in_cpp)) if "call" in functions else []
+    uncounted = {name for name, counted in found if not counted}
+    return [name for name, _ in found if name not in uncounted]
 
 
 def _launched(
-    body: Sequence[ast.stmt], functions: Mapping[str, ast.FunctionDef], in_cpp: Collection[str]
-) -> Iterator[str]:
+    body: Sequence[ast.stmt], functions: Mapping[str, ast.FunctionDef], in_cpp: Collection[str], counted: bool = True
+) -> Iterator[tuple[str, bool]]:
+    """Each kernel launched, and whether that is neither in a branch nor in a loop."""
     for statement in body:
-        if isinstance(statement, ast.With):
-            yield from _launched(statement.body, functions, in_cpp)
+        if isinstance(statement, (ast.With, ast.If, ast.While)):
+            surely = counted and isinstance(statement, ast.With)
+            inner = [*statement.body, *getattr(statement, "orelse", [])]
+            yield from _launched(inner, functions, in_cpp, surely)
         call = getattr(statement, "value", None)  # of an assignment, or a call alone
         match call.func if isinstance(call, ast.Call) else None:
             case ast.Attribute(value=ast.Name(name), attr="run"):
-                yield name
+                yield name, counted
             case ast.Name(name) if name in in_cpp:
-                yield name
+                yield name, counted
             case ast.Name(name) if name in functions:  # a graph that the graph calls
-                yield from _launched(functions[name].body, functions, in_cpp)
+                yield from _launched(functions[name].body, functions, in_cpp, counted)
             case ast.Subscript(value=ast.Attribute(attr="partitions"), slice=ast.Constant(int(number))):
-                yield from _launched(functions[f"partition_{number}"].body, functions, in_cpp)
+                yield from _launched(functions[f"partition_{number}"].body, functions, in_cpp, counted)
 
 
 def compile_kernels(
