@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 from collections.abc import Iterator
@@ -9,24 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.interpreted import InterpretedTests
-
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-INTERPRETED = pytest.StashKey[InterpretedTests]()
+_import = builtins.__import__
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """The longest test begins before the others, in its own process: a machine has more than one core."""
-    wanted = any(item.path.name == "test_interpreter.py" for item in session.items)
-    if wanted and not session.config.option.collectonly:
-        session.config.stash[INTERPRETED] = InterpretedTests()
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """Qt, which pytest-qt has loaded, is not asked at every import statement: torch runs thousands of them a second."""
+    builtins.__import__ = _import
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Nothing outlives the run, however it ended."""
-    if INTERPRETED in config.stash:
-        config.stash[INTERPRETED].stop()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test begins before the others: it would keep one core busy alone where it began last."""
+    items.sort(key=lambda item: item.path.name != "test_interpreter.py")
 
 
 @pytest.fixture(autouse=True)
