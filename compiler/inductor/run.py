@@ -173,8 +173,10 @@ def without_gpu(run: InductorRun) -> Iterator[None]:
             stack.enter_context(replaced(passes, "lazy_init", lambda *args, **keywords: None))
         stack.enter_context(fake_gpu(run.target))
         stack.enter_context(patterns_for(DEVICE))
-        # what stays on the CPU is not compiled either: no need to build programs that tell which vectors can be had
+        # what stays on the CPU is not compiled either: no need to build programs that tell which vectors can be had,
+        # and which instructions beyond those torch looks for whatever the setting says
         stack.enter_context(config.patch({"compile_threads": 1, "cpp.vec_isa_ok": True}))
+        stack.enter_context(replaced(cpu_vec_isa.VecISA, "check_build", lambda isa, code: False))
         stack.callback(cpu_vec_isa.valid_vec_isa_list.cache_clear)
         stack.enter_context(replaced(pad_mm, "get_cached_should_pad", unmeasured))
         stack.enter_context(replaced(GraphLowering, "compile_to_module", code_only))
