@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,12 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest test begins before the others: it would keep one core busy alone where it began last."""
     items.sort(key=lambda item: item.path.name != "test_interpreter.py")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported outlives the tests: no garbage collection, which some of them ask for, looks at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -73,8 +73,13 @@ def gradients(run: Callable[..., Any], inputs: Sequence[Any]) -> list[Tensor]:
     return list(torch.autograd.grad(outputs, asked, [torch.randn(t.shape).to(t.dtype) for t in outputs]))
 
 
-@pytest.mark.parametrize("target", ["h200", "mi300x"])
-@pytest.mark.parametrize("name", example_names())
+DEEP = {"mobilenet_v3", "resnet18"}  # of the layers that conv_bn_relu has: what AMD's differ in is seen there
+OF_EVERY_VENDOR = [(name, "h200") for name in example_names()] + [
+    (name, "mi300x") for name in example_names() if name not in DEEP
+]
+
+
+@pytest.mark.parametrize(("name", "target"), OF_EVERY_VENDOR)
 def test_no_op_of_the_gallery_is_the_cpus_alone(name: str, target: str) -> None:
     model, inputs, training = build(name, **SMALL.get(name, {}))
     regions, _ = regions_of(model, inputs, target, training=training)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,13 +20,20 @@ TOLERANCE = {torch.float64: 1e-11, torch.float32: 5e-6, torch.float16: 2e-3, tor
 EAGER_FACTOR = 3.0
 
 
+def program(
+    function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS
+) -> tuple[Callable[[list[Any]], Sequence[Any]], CompiledRegion]:
+    """The generated program, which takes inputs of these sizes and dtypes, and the region it belongs to."""
+    on_gpu = any(isinstance(x, Tensor) and x.is_cuda for x in inputs)
+    region, library = compiled(function, *inputs, options=options, binaries=on_gpu)
+    return executable_of(region, library, frozenset()), region
+
+
 def generated(
     function: Callable[..., Any], *inputs: Any, options: Options = DEFAULTS
 ) -> tuple[list[Any], CompiledRegion]:
     """What the generated kernels return, and the region they belong to."""
-    on_gpu = any(isinstance(x, Tensor) and x.is_cuda for x in inputs)
-    region, library = compiled(function, *inputs, options=options, binaries=on_gpu)
-    run = executable_of(region, library, frozenset())
+    run, region = program(function, *inputs, options=options)
     return list(run(list(inputs))), region
 
 
