@@ -1,14 +1,15 @@
 """Frame times of the panels beside the graph, painted offscreen over a report of 10,000 nodes.
 
-    python -m tests.benchmarks.bench_panels [FOLDER]
+    python -m tests.benchmarks.bench_panels [-o FOLDER]
 
 Each case is one thing that a user does again and again (the mouse moves, a zoom, a scroll, new samples, a resize); a
 frame is everything from there until the widget is painted. The figure that counts is the time the GUI thread works:
-it does not depend on what else the machine does. Wall time is beside it. With FOLDER the table is written there.
+it does not depend on what else the machine does. Wall time is beside it. With -o the table is written there.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import sys
@@ -164,6 +165,9 @@ def frame_times(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> int:
     """Measure, print and write."""
+    parser = argparse.ArgumentParser(description="Frame times of the panels beside the graph.")
+    parser.add_argument("-o", "--output", type=Path, help="the folder of the files of results")
+    options = parser.parse_args()
     make_application()
     theme = light()
     apply_theme(QApplication.instance(), theme)
@@ -189,8 +193,8 @@ def main() -> int:
             figures = f"{np.median(work):.1f} | {np.percentile(work, 95):.1f} | {np.median(wall):.1f}"
             lines.append(f"| {name} | {case.panel} | {case.name} | {figures} |")
             print(lines[-1], flush=True)
-    if len(sys.argv) > 1:
-        (Path(sys.argv[1]) / "panels.md").write_text("\n".join(lines) + "\n")
+    if options.output is not None:
+        (options.output / "panels.md").write_text("\n".join(lines) + "\n")
     return 0
 
 

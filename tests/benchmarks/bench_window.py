@@ -1,13 +1,14 @@
 """Times the window as its user waits for it, offscreen: process start to first paint, and click to Triton source.
 
-    python -m tests.benchmarks.bench_window [FOLDER]
+    python -m tests.benchmarks.bench_window [-o FOLDER]
 
-Each figure is the median of RUNS runs after one that is thrown away. With FOLDER the table is written there too.
+Each figure is the median of RUNS runs after one that is thrown away. With -o the table is written there too.
 Modules are compiled in that first run, and kept, as Python does wherever it is not told otherwise.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import statistics
@@ -94,6 +95,9 @@ def click_to_source_ms(example: str, runs: int) -> list[float]:
 
 def main() -> int:
     """Measure, print and write."""
+    parser = argparse.ArgumentParser(description="The window's times as its user waits for it.")
+    parser.add_argument("-o", "--output", type=Path, help="the folder of the files of results")
+    options = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     with tempfile.TemporaryDirectory() as bytecode:
         paints = [first_paint_ms(bytecode) for _ in range(RUNS + 1)][1:]
@@ -113,8 +117,8 @@ def main() -> int:
         "",
     ]
     print("\n".join(lines))
-    if len(sys.argv) > 1:
-        (Path(sys.argv[1]) / "window.md").write_text("\n".join(lines))
+    if options.output is not None:
+        (options.output / "window.md").write_text("\n".join(lines))
     return 0
 
 

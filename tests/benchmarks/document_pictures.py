@@ -8,6 +8,7 @@ for that an example is compiled for an H200 and its values are compared with flo
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -84,7 +85,9 @@ def checked_session(folder: Path) -> Session:
 
 def main() -> int:
     """Draw all of them."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/screenshots")
+    parser = argparse.ArgumentParser(description="Draws the pictures of README and docs.")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("docs/screenshots"))
+    folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     make_application()
     for picture in _OF_SAMPLE:
