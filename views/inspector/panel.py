@@ -175,11 +175,11 @@ class Inspector(QWidget):
             self._make_page()
         else:
             self._made.go_on()
-        if self._area.page is not None:
-            follow(self._area, tab_stops(self._area.page))
         self._is_due = self._made is not None and self._made.has_more
         if self._is_due:
             in_a_turn(self, self._turn)
+        elif self._area.page is not None:
+            follow(self._area, tab_stops(self._area.page))
 
     def _make_page(self) -> None:
         index, selection = self._index, self._selection
