@@ -82,9 +82,6 @@ def describe_kernels(regions: Sequence[CompiledRegion], library: KernelLibrary, 
 
 def _kernel(kernel: CompiledKernel, launches: int, lines: dict[int, list[str]], target: r.Target) -> r.Kernel:
     source, facts = kernel.source, kernel.facts
-    estimate = None
-    if target.bandwidth_gbs and target.tflops_fp32:
-        estimate = max(source.bytes / (target.bandwidth_gbs * 1e3), source.flops / (target.tflops_fp32 * 1e6))
     return r.Kernel(
         name=kernel.name,
         source=kernel.text,
@@ -96,7 +93,7 @@ def _kernel(kernel: CompiledKernel, launches: int, lines: dict[int, list[str]], 
         shared_bytes=facts.shared_bytes,
         estimated_bytes=source.bytes,
         estimated_flops=source.flops,
-        estimated_us=estimate,
+        estimated_us=target.shortest_us(source.bytes, source.flops),
         launches=launches,
         warps=facts.warps,
         stages=facts.stages,

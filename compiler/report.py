@@ -464,6 +464,13 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True):
     local: bool = False
     source: str = ""
 
+    def shortest_us(self, bytes_: int, flops: int) -> float | None:
+        """Microseconds that moving the bytes takes, or the FLOPs, whichever is longer; None where the rates are not
+        known, as a CPU's."""
+        if not self.bandwidth_gbs or not self.tflops_fp32:
+            return None
+        return max(bytes_ / (self.bandwidth_gbs * 1e3), flops / (self.tflops_fp32 * 1e6))
+
 
 class KernelCheck(msgspec.Struct, omit_defaults=True):
     """How one group's numbers compare with float64 eager. Errors are ||out - ref|| / ||ref||."""

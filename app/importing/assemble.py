@@ -98,9 +98,8 @@ def _fill_kernels(kernels: Sequence[Kernel], regions: Sequence[Region], target: 
         kernel.launches = len(groups)  # none where it is launched in a branch or a loop
         if groups:
             kernel.estimated_bytes, kernel.estimated_flops = groups[0].estimated_bytes, groups[0].estimated_flops
-            if kernel.language != "cpp" and target.bandwidth_gbs and target.tflops_fp32:
-                memory = groups[0].estimated_bytes / (target.bandwidth_gbs * 1e3)
-                kernel.estimated_us = max(memory, groups[0].estimated_flops / (target.tflops_fp32 * 1e6))
+            if kernel.language != "cpp":
+                kernel.estimated_us = target.shortest_us(kernel.estimated_bytes, kernel.estimated_flops)
 
 
 _OPTION = re.compile(r"^torch\._inductor\.config\.(?P<name>[\w.]+) = (?P<value>.+)$", re.M)

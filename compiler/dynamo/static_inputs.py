@@ -16,13 +16,17 @@ def aot_metadata() -> Any:
     return context.fw_metadata if context is not None else None
 
 
+def _static_in_forward() -> set[int]:
+    return set(getattr(aot_metadata(), "static_input_indices", None) or [])
+
+
 def mark_static_inputs(graph: torch.fx.GraphModule, kind: str) -> frozenset[int]:
     """Positions of parameters and buffers among a graph's inputs: their addresses stay. Their nodes are marked.
 
     Asked while AOTAutograd compiles the graph. In a backward graph these are the saved ``primals`` that were static in
     the forward.
     """
-    indices = set(getattr(aot_metadata(), "static_input_indices", None) or [])
+    indices = _static_in_forward()
     placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
     if kind == "backward":
         names = {f"primals_{i + 1}" for i in indices}
@@ -41,7 +45,7 @@ def is_static(node: torch.fx.Node) -> bool:
 def mark_views_of_inputs(forward: torch.fx.GraphModule, backward: torch.fx.GraphModule) -> None:
     """Mark what a backward graph is given that lies in memory of an input of its forward that is not static: it moves
     with that input. Asked while AOTAutograd cuts the two apart."""
-    static = set(getattr(aot_metadata(), "static_input_indices", None) or [])
+    static = _static_in_forward()
     given = enumerate(forward.graph.find_nodes(op="placeholder"))
     moving = {storage_of(node) for index, node in given if index not in static} - {None}
     for node in backward.graph.find_nodes(op="placeholder"):

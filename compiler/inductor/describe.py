@@ -109,10 +109,7 @@ def _kernel(
     moved, flops = (first.estimated_bytes, first.estimated_flops) if first is not None else (0, 0)
     told = {f.name: getattr(kernel.binary, f.name) for f in msgspec.structs.fields(r.Kernel)
             if hasattr(kernel.binary, f.name)}  # fmt: skip
-    estimate = None
-    runs_there = kernel.language != "cpp" and target.bandwidth_gbs and target.tflops_fp32
-    if first is not None and runs_there:
-        estimate = max(moved / (target.bandwidth_gbs * 1e3), flops / (target.tflops_fp32 * 1e6))
+    known = first is not None and kernel.language != "cpp"
     return r.Kernel(
         name=kernel.name,
         language=kernel.language,
@@ -121,7 +118,7 @@ def _kernel(
         config=kernel.config,
         estimated_bytes=moved,
         estimated_flops=flops,
-        estimated_us=estimate,
+        estimated_us=target.shortest_us(moved, flops) if known else None,
         launches=max(len(launches), called),
         line_nodes=_line_nodes(kernel.source, launches),
         error=kernel.error,
